@@ -1,0 +1,40 @@
+# Needs make and Python 3.11 or later; everything else comes from pip.
+#   make demo [LIMIT=4]   evaluate small speech models on the embedded mini set
+#   make test             lint, types, tests with coverage
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip
+LIMIT ?=
+
+.PHONY: env lint types test demo clean
+
+env: .venv/stamp
+
+.venv/stamp: pyproject.toml setup.py constraints.txt requirements/demo.txt $(wildcard startup/*)
+	$(PYTHON) -m venv .venv
+	$(PIP) install --quiet --upgrade pip
+	$(PIP) install --quiet --no-deps --require-hashes -r requirements/demo.txt
+	$(PIP) install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+lint: env
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+# Type checkers read folders: link the installed layout, adapters/ inside s2s_tasks/.
+types: env
+	rm -rf build/types && mkdir -p build/types/s2s_tasks
+	for part in s2s_tasks/* adapters task_configs; do \
+	  ln -s "$(CURDIR)/$$part" build/types/s2s_tasks/; done
+	cd build/types && "$(CURDIR)/$(BIN)/mypy" --config-file ../../pyproject.toml \
+	  --cache-dir ../../.mypy_cache -p s2s_tasks
+
+test: lint types
+	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered --durations=10
+
+demo: env
+	$(BIN)/s2s-tasks demo $(if $(LIMIT),--limit $(LIMIT))
+
+clean:
+	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

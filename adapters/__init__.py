@@ -1,0 +1,1 @@
+"""Adapters: one file a model family, behind the contract in `contract.py`."""

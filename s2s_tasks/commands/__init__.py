@@ -1,0 +1,1 @@
+"""The sub-commands of `s2s-tasks`, one module each; `cli.COMMANDS` lists them."""
