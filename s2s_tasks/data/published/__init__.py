@@ -1,0 +1,1 @@
+"""S2SBench as its authors publish it: found, unpacked, indexed, joined and checked."""
