@@ -1,0 +1,90 @@
+"""The contract of an adapter: what the engine asks of a model family."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from s2s_tasks.errors import S2STasksError
+from s2s_tasks.prompt import Continuation, Prompt
+from s2s_tasks.score import Score
+
+Message = Mapping[str, str]
+"""A chat message: `role`, and as `content` a context string as `Prompt.to_request` writes it."""
+
+
+class AdapterError(S2STasksError):
+    """A model that cannot be loaded, or cannot do what is asked of it."""
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A prompt as the model takes it."""
+
+    ids: list[int]
+    """Token ids, audio positions included: [L]."""
+    features: dict[str, torch.Tensor] = field(default_factory=dict)
+    """What else `forward` takes, recordings along the first dimension."""
+    transcripts: tuple[str, ...] = ()
+    """What a cascade heard in the prompt's recordings."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """How to continue a prompt."""
+
+    max_new_tokens: int
+    until: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Passed to the model's own `generate`: `do_sample`, `temperature` …"""
+
+
+class Adapter(ABC):
+    """A model that answers for text, and for audio where it hears."""
+
+    sampling_rate: int | None = None
+    """Rate at which the model takes audio, in Hz; None for a model that does not hear."""
+    longest_audio: float | None = None
+    """Seconds that the model hears of one recording; None for no limit."""
+    max_length: int
+    """Tokens that the model can attend to."""
+    fingerprint: str
+    """Model, revision, dtype, template: whatever changes scores."""
+    device: torch.device
+
+    @property
+    @abstractmethod
+    def tokenizer(self) -> Any:
+        """The tokenizer of the text side."""
+
+    @abstractmethod
+    def render(self, prompts: Sequence[Prompt]) -> list[Prefix]:
+        """Turn prompts into what the model takes; recordings are decoded here.
+
+        Raises:
+            AudioError: when a recording cannot be used; the message names it.
+        """
+
+    @abstractmethod
+    def encode(self, prompt: Prompt, continuation: Continuation) -> list[int]:
+        """Return the continuation's token ids [T] as they follow the prompt."""
+
+    @abstractmethod
+    def score(self, rows: Sequence[tuple[Prefix, Sequence[int]]]) -> list[Score]:
+        """Score continuations, each after its prefix, by one plain forward over each row."""
+
+    @abstractmethod
+    def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
+        """Continue each prefix."""
+
+    @abstractmethod
+    def chat(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
+        """Render a conversation with the model's chat template, placeholders kept in place.
+
+        Raises:
+            AdapterError: when the model has no template.
+        """

@@ -1,0 +1,133 @@
+"""Find and load what a `pretrained=` names: model class, processor, tokenizer."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
+)
+
+from s2s_tasks.adapters.contract import AdapterError
+
+log = logging.getLogger(__name__)
+
+SCORED_PART = {
+    "qwen2_5_omni": "Qwen2_5OmniThinkerForConditionalGeneration",
+    "qwen3_omni_moe": "Qwen3OmniMoeThinkerForConditionalGeneration",
+}
+"""Models whose whole has no `forward`: the part that gives text logits, by `model_type`."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model ready to score."""
+
+    model: Any
+    tokenizer: Any
+    processor: Any | None
+    """None for a model that only reads."""
+    device: torch.device
+
+
+def load(
+    pretrained: str,
+    *,
+    device: str | None,
+    dtype: str,
+    revision: str | None,
+    attn_implementation: str | None,
+    trust_remote_code: bool,
+) -> Loaded:
+    """Load a folder or a hub model.
+
+    Raises:
+        AdapterError: when it is not there, or transformers knows no class for it.
+    """
+    source = {"revision": revision, "trust_remote_code": trust_remote_code}
+    try:
+        config = transformers.AutoConfig.from_pretrained(pretrained, **source)
+        model_class = find_model_class(config)
+        model = model_class.from_pretrained(
+            pretrained, dtype=_parse_dtype(dtype), attn_implementation=attn_implementation, **source
+        )
+        processor = None
+        if hears(config):
+            processor = transformers.AutoProcessor.from_pretrained(pretrained, **source)
+        tokenizer = (
+            processor.tokenizer
+            if processor is not None
+            else transformers.AutoTokenizer.from_pretrained(pretrained, **source)
+        )
+    except (OSError, ValueError, ImportError) as error:
+        raise AdapterError(
+            f"pretrained={pretrained} cannot be loaded: {str(error).strip()}\n"
+            "Give a folder that save_pretrained wrote, or the id of a model on the hub; without "
+            "a network, download it first and give the folder."
+        ) from error
+    target = pick_device(device)
+    model = model.to(target).eval()
+    log.info(
+        "Loaded %s: %s, %s, on %s",
+        pretrained,
+        type(model).__name__,
+        str(model.dtype).removeprefix("torch."),
+        target,
+    )
+    return Loaded(model, tokenizer, processor, target)
+
+
+def find_model_class(config: Any) -> Any:
+    """Return the class that gives text logits for a configuration.
+
+    Raises:
+        AdapterError: when transformers has none.
+    """
+    model_type = config.model_type
+    if name := SCORED_PART.get(model_type):
+        return getattr(transformers, name)
+    if model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        return transformers.AutoModelForCausalLM
+    if model_type in MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES:
+        return transformers.AutoModelForMultimodalLM
+    if getattr(config, "auto_map", None):
+        return transformers.AutoModelForCausalLM
+    raise AdapterError(
+        f"model type {model_type!r} is neither a causal language model nor one that "
+        f"transformers {transformers.__version__} lists as hearing or seeing "
+        "(AutoModelForCausalLM, AutoModelForMultimodalLM)"
+    )
+
+
+def hears(config: Any) -> bool:
+    """Tell whether a configuration has an audio part."""
+    scored = getattr(config, "thinker_config", config)
+    return getattr(scored, "audio_config", None) is not None
+
+
+def pick_device(device: str | None) -> torch.device:
+    """Return the asked-for device, else the first accelerator, else the CPU.
+
+    Raises:
+        AdapterError: when the device is not there.
+    """
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        raise AdapterError(f"device={device} is not there: {error}; try device=cpu") from error
+
+
+def _parse_dtype(dtype: str) -> Any:
+    if dtype == "auto":
+        return "auto"
+    parsed = getattr(torch, dtype, None)
+    if not isinstance(parsed, torch.dtype):
+        raise AdapterError(f"dtype={dtype} is none of torch's: float32, bfloat16, float16 or auto")
+    return parsed

@@ -1,0 +1,1 @@
+"""The engine: requests in, scores out, batch by batch."""

@@ -1,0 +1,248 @@
+"""`SpeechLM`: lm-eval's requests in, the engine's scores out. It knows no model family."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import TemplateLM
+from lm_eval.models.utils import normalize_gen_kwargs, postprocess_generated_text
+from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
+from tqdm import tqdm
+
+from s2s_tasks.adapters.contract import Adapter, AdapterError, Generation, Message, Prefix
+from s2s_tasks.engine.batches import in_batches
+from s2s_tasks.engine.plain import score_requests
+from s2s_tasks.prompt import Prompt, Request, parse_request
+from s2s_tasks.score import Score
+
+AUTO_BATCH_SIZE = 64
+"""Where `batch_size=auto` starts; it halves whenever memory runs out."""
+
+
+class SpeechLM(TemplateLM):
+    """Answer requests with and without audio in one run, through an adapter."""
+
+    MULTIMODAL = True
+    adapter_class: ClassVar[Callable[..., Adapter]]
+
+    def __init__(
+        self,
+        *,
+        batch_size: int | str = 1,
+        max_batch_size: int | None = None,
+        device: str | None = None,
+        **arguments: Any,
+    ) -> None:
+        """Load the model.
+
+        Raises:
+            AdapterError: when an argument is not the adapter's, or the model does not load.
+        """
+        super().__init__()
+        self.batch_size = _parse_batch_size(batch_size, max_batch_size)
+        build = type(self).adapter_class
+        _check_arguments(build, arguments)
+        self.adapter = build(device=device, **arguments)
+        self._device = self.adapter.device
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer of the text side."""
+        return self.adapter.tokenizer
+
+    @property
+    def tokenizer_name(self) -> str:
+        """What lm-eval's cache of requests tells models apart by."""
+        return self.adapter.fingerprint.replace("/", "__")
+
+    @property
+    def eot_token_id(self) -> int:
+        """Id of the token that ends a text."""
+        return cast(int, self.tokenizer.eos_token_id)
+
+    @property
+    def prefix_token_id(self) -> int:
+        """Id of the token that stands before a text without context."""
+        bos = self.tokenizer.bos_token_id
+        return self.eot_token_id if bos is None else cast(int, bos)
+
+    @property
+    def max_length(self) -> int:
+        """Tokens that the model can attend to."""
+        return self.adapter.max_length
+
+    def get_model_info(self) -> dict[str, str]:
+        """Return what lm-eval stores beside the results."""
+        return {"model_fingerprint": self.adapter.fingerprint}
+
+    def loglikelihood(
+        self, requests: list[Instance], disable_tqdm: bool = False
+    ) -> list[tuple[float, bool]]:
+        """Score continuations after contexts, with or without audio; see `LM.loglikelihood`."""
+        parsed = [Request(_prompt(instance), instance.args[1]) for instance in requests]
+        self._refuse_unheard(requests, [request.prompt for request in parsed])
+        places: dict[Request, list[int]] = {}
+        for index, request in enumerate(parsed):
+            places.setdefault(request, []).append(index)
+        answers: dict[int, Score] = {}
+        with tqdm(total=len(requests), desc="Scoring", disable=disable_tqdm) as bar:
+            for request, score in score_requests(self.adapter, parsed, self.batch_size):
+                for index in places[request]:
+                    answers[index] = score
+                    self.cache_hook.add_partial("loglikelihood", requests[index].args, score)
+                    bar.update()
+        return [answers[index] for index in range(len(requests))]
+
+    def loglikelihood_rolling(
+        self, requests: list[Instance], disable_tqdm: bool = False
+    ) -> list[float]:
+        """Score whole texts in windows as long as the model; see `LM.loglikelihood_rolling`."""
+        windows: list[tuple[int, Prefix, list[int]]] = []
+        for index, instance in enumerate(requests):
+            tokens = self.tok_encode(instance.args[0])
+            rolling = get_rolling_token_windows(
+                tokens, self.prefix_token_id, max_seq_len=self.max_length, context_len=1
+            )
+            for window in rolling:
+                context, continuation = make_disjoint_window(window)
+                windows.append((index, Prefix(context), continuation))
+        totals = [0.0] * len(requests)
+        waiting = [0] * len(requests)
+        for index, _, _ in windows:
+            waiting[index] += 1
+
+        def run(batch: list[tuple[int, Prefix, list[int]]]) -> list[Score]:
+            return self.adapter.score([(prefix, ids) for _, prefix, ids in batch])
+
+        batches = in_batches(
+            windows, run, self.batch_size, cost=lambda window: len(window[1].ids) + len(window[2])
+        )
+        with tqdm(total=len(windows), desc="Scoring texts", disable=disable_tqdm) as bar:
+            for batch, scores in batches:
+                for (index, _, _), score in zip(batch, scores, strict=True):
+                    totals[index] += score[0]
+                    waiting[index] -= 1
+                    if not waiting[index]:
+                        self.cache_hook.add_partial(
+                            "loglikelihood_rolling", requests[index].args, totals[index]
+                        )
+                    bar.update()
+        return totals
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """Continue contexts, with or without audio; see `LM.generate_until`."""
+        prompts = [_prompt(instance) for instance in requests]
+        self._refuse_unheard(requests, prompts)
+        alike: dict[str, list[int]] = {}
+        for index, instance in enumerate(requests):
+            alike.setdefault(repr(sorted(instance.args[1].items())), []).append(index)
+        answers: dict[int, str] = {}
+        with tqdm(total=len(requests), desc="Generating", disable=disable_tqdm) as bar:
+            for indices in alike.values():
+                how = _generation(requests[indices[0]].args[1])
+
+                def run(batch: list[int], how: Generation = how) -> list[str]:
+                    prefixes = self.adapter.render([prompts[index] for index in batch])
+                    return self.adapter.generate(prefixes, how)
+
+                for batch, texts in in_batches(
+                    indices, run, self.batch_size, cost=lambda i: len(prompts[i].text)
+                ):
+                    for index, text in zip(batch, texts, strict=True):
+                        answers[index] = postprocess_generated_text(text, list(how.until), None)
+                        self.cache_hook.add_partial(
+                            "generate_until", requests[index].args, answers[index]
+                        )
+                        bar.update()
+        return [answers[index] for index in range(len(requests))]
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        """Render a conversation with the model's own template; placeholders stay in place."""
+        history: Sequence[Message] = chat_history
+        return self.adapter.chat(history, add_generation_prompt=add_generation_prompt)
+
+    def tok_encode(
+        self, string: str, add_special_tokens: bool | None = None, **kwargs: Any
+    ) -> list[int]:
+        """Tokenize text; special tokens are added as the tokenizer does by itself."""
+        add = True if add_special_tokens is None else add_special_tokens
+        return cast(list[int], self.tokenizer.encode(string, add_special_tokens=add, **kwargs))
+
+    def _loglikelihood_tokens(
+        self, requests: list[tuple[tuple[str, str], list[int], list[int]]], **_: Any
+    ) -> list[tuple[float, bool]]:
+        return list(self.adapter.score([(Prefix(context), ids) for _, context, ids in requests]))
+
+    def _refuse_unheard(self, requests: list[Instance], prompts: list[Prompt]) -> None:
+        """Refuse, before any work, recordings that the model would not hear to their end."""
+        spoken = [(i, p) for i, p in zip(requests, prompts, strict=True) if p.audio]
+        if not spoken:
+            return
+        if self.adapter.sampling_rate is None:
+            tasks = ", ".join(sorted({str(instance.task_name) for instance, _ in spoken}))
+            raise AdapterError(
+                f"{tasks}: these tasks ask with recordings, but {self.adapter.fingerprint} only "
+                "reads text; run their _t2t variants, or put an ASR before the model: "
+                "--model speech-cascade --model_args asr=…,lm=…"
+            )
+        limit = self.adapter.longest_audio
+        if limit is None:
+            return
+        too_long = {
+            audio.name: audio.seconds
+            for _, prompt in spoken
+            for audio in prompt.audio
+            if audio.seconds > limit
+        }
+        if too_long:
+            named = [f"{name} ({seconds:.1f} s)" for name, seconds in too_long.items()]
+            raise AdapterError(
+                f"{len(too_long)} recording(s) are longer than the {limit:g} s that the model "
+                f"hears, and none is cut silently: {', '.join(named[:10])}"
+                f"{' …' if len(named) > 10 else ''}; shorten them or leave those questions out"
+            )
+
+
+def _prompt(instance: Instance) -> Prompt:
+    """Return the prompt of a request; text without recordings is never searched for any."""
+    context, _, *media = instance.args
+    recordings = media[0].get("audio", []) if media else []
+    return parse_request(context, recordings) if recordings else Prompt.of(context)
+
+
+def _generation(gen_kwargs: dict[str, Any]) -> Generation:
+    options = dict(normalize_gen_kwargs(gen_kwargs))
+    until = options.pop("until", [])
+    max_new_tokens = options.pop("max_gen_toks")
+    if not options.get("do_sample"):
+        options.pop("temperature", None)
+    return Generation(cast(int, max_new_tokens), tuple(cast(list[str], until)), options)
+
+
+def _parse_batch_size(batch_size: int | str, max_batch_size: int | None) -> int:
+    text = str(batch_size)
+    if text.split(":")[0] == "auto":
+        return max_batch_size or AUTO_BATCH_SIZE
+    if not text.isdigit() or int(text) < 1:
+        raise AdapterError(f"batch_size={batch_size}: give a positive number or auto")
+    return int(text)
+
+
+def _check_arguments(build: Callable[..., Adapter], arguments: Mapping[str, Any]) -> None:
+    """Refuse model arguments that the adapter does not take, and name those it does."""
+    known = {name: p for name, p in inspect.signature(build).parameters.items() if name != "self"}
+    taken = ", ".join(known)
+    for name in arguments:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            raise AdapterError(f"no model argument is called {name!r}: {hint}There are: {taken}")
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in arguments:
+            raise AdapterError(f"the model argument {name} is missing: --model_args {name}=…")

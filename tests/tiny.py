@@ -1,0 +1,155 @@
+"""Tiny random-weight checkpoints of real architectures, written as `from_pretrained` reads them.
+
+The weights are scaled up (std 1.5 / sqrt(fan_in), 4 / sqrt(fan_in) for the output layer): with the
+usual 0.02 all logits are alike, and a wrong position or a dropped recording would not show.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    Qwen2AudioConfig,
+    Qwen2AudioForConditionalGeneration,
+    Qwen2AudioProcessor,
+    Wav2Vec2Config,
+    Wav2Vec2CTCTokenizer,
+    Wav2Vec2FeatureExtractor,
+    Wav2Vec2ForCTC,
+    WhisperFeatureExtractor,
+)
+
+CORPUS = [
+    "Below is a segment of alternating speech and text content: the dog ran to the garden.",
+    "She opened the window and looked at the sea. He was glad that it rained at last.",
+    "下面是一段语音和文本交错的内容：小明去公园散步，天气很好。他高兴地回家了。",
+]
+CHAT_TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def tokenizer(*special: str) -> PreTrainedTokenizerFast:
+    """Train a small byte-level BPE."""
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    names = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *special]
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=names,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    bpe.train_from_iterator(CORPUS, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        eos_token="<|endoftext|>",
+        pad_token="<|endoftext|>",
+        additional_special_tokens=list(special),
+    )
+
+
+def spread(model: torch.nn.Module, seed: int = 0) -> None:
+    """Draw every weight anew, large enough that logits differ by nats."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() > 1:
+                fan_in = weight[0].numel()
+                gain = 4.0 if "lm_head" in name else 1.5
+                weight.copy_(torch.randn(weight.shape, generator=generator) * gain / fan_in**0.5)
+            elif "norm" not in name:
+                weight.copy_(torch.randn(weight.shape, generator=generator) * 0.1)
+
+
+def llama(folder: Path) -> Path:
+    """Write a causal LM that only reads, with a chat template."""
+    words = tokenizer()
+    words.chat_template = CHAT_TEMPLATE
+    config = LlamaConfig(
+        vocab_size=len(words),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        bos_token_id=None,
+        eos_token_id=0,
+    )
+    model = LlamaForCausalLM(config)
+    spread(model)
+    model.save_pretrained(folder)
+    words.save_pretrained(folder)
+    return folder
+
+
+def qwen2_audio(folder: Path, seconds: int = 4) -> Path:
+    """Write a Qwen2-Audio that hears `seconds` of audio."""
+    words = tokenizer("<|AUDIO|>", "<|audio_bos|>", "<|audio_eos|>")
+    config = Qwen2AudioConfig(
+        audio_config={
+            "model_type": "qwen2_audio_encoder",
+            "num_mel_bins": 16,
+            "d_model": 16,
+            "encoder_layers": 2,
+            "encoder_attention_heads": 2,
+            "encoder_ffn_dim": 32,
+            "max_source_positions": seconds * 50,
+        },
+        text_config={
+            "model_type": "qwen2",
+            "vocab_size": len(words),
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "max_position_embeddings": 512,
+        },
+        audio_token_index=words.convert_tokens_to_ids("<|AUDIO|>"),
+    )
+    model = Qwen2AudioForConditionalGeneration(config)
+    spread(model)
+    model.save_pretrained(folder)
+    extractor = WhisperFeatureExtractor(feature_size=16, chunk_length=seconds)
+    Qwen2AudioProcessor(feature_extractor=extractor, tokenizer=words).save_pretrained(folder)
+    return folder
+
+
+def wav2vec2(folder: Path) -> Path:
+    """Write a CTC speech recognizer over single letters."""
+    letters = ["<pad>", "<unk>", "|", *"abcdefghij"]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.json").write_text(json.dumps({x: i for i, x in enumerate(letters)}))
+    config = Wav2Vec2Config(
+        vocab_size=len(letters),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        conv_dim=(8, 8),
+        conv_kernel=(100, 32),
+        conv_stride=(80, 20),
+        num_feat_extract_layers=2,
+        num_conv_pos_embeddings=4,
+        num_conv_pos_embedding_groups=2,
+        pad_token_id=0,
+    )
+    model = Wav2Vec2ForCTC(config)
+    spread(model)
+    model.save_pretrained(folder)
+    words = Wav2Vec2CTCTokenizer(
+        str(folder / "vocab.json"), pad_token="<pad>", unk_token="<unk>", word_delimiter_token="|"
+    )
+    words.save_pretrained(folder)
+    Wav2Vec2FeatureExtractor().save_pretrained(folder)
+    return folder
