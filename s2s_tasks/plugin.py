@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
+import sys
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from s2s_tasks import TASK_CONFIGS
+from s2s_tasks.errors import S2STasksError
 
 MODELS = {
     "speech-cascade": "s2s_tasks.models:SpeechCascade",
@@ -35,6 +39,8 @@ def register_models() -> None:
     for name, target in MODELS.items():
         if name not in model_registry:
             model_registry.register(name, target=target)
+    if not hasattr(sys.excepthook, "shows_s2s_tasks_errors"):
+        sys.excepthook = _plain_errors(sys.excepthook)
 
 
 def register_tasks() -> None:
@@ -63,6 +69,26 @@ def register_tasks() -> None:
 
     init_with_ours.adds_s2s_tasks = True  # type: ignore[attr-defined]
     TaskManager.__init__ = init_with_ours
+
+
+def _plain_errors(previous: Any) -> Any:
+    """Show an uncaught error of ours as its message alone, which says what to do.
+
+    lm-eval's command would bury it under its own traceback; with lm-eval's logging at DEBUG it
+    may, for those who look for a bug.
+    """
+
+    @functools.wraps(previous)
+    def hook(
+        kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, S2STasksError) and not logging.getLogger().isEnabledFor(logging.DEBUG):
+            print(f"s2s-tasks: {error}", file=sys.stderr)
+        else:
+            previous(kind, error, traceback)
+
+    hook.shows_s2s_tasks_errors = True  # type: ignore[attr-defined]
+    return hook
 
 
 def _with_ours(include_path: str | Path | list[str | Path] | None) -> list[str | Path]:

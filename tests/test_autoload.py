@@ -11,6 +11,7 @@ import sys
 import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -155,6 +156,19 @@ def test_lm_evals_own_is_untouched(tmp_path):
     assert found["models"] == found["own"] | plugin.MODELS
     assert "hellaswag" in found["tasks"]
     assert "overrides existing" not in run.stderr
+
+
+@pytest.mark.parametrize(("error", "traceback"), [("S2STasksError", False), ("ValueError", True)])
+def test_our_errors_are_their_message_alone(tmp_path, error, traceback):
+    code = f"""
+        import lm_eval.models
+        from s2s_tasks.errors import S2STasksError
+        raise {error}("mend it so")
+    """
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        python(dedent(code), tmp_path)
+    assert ("Traceback" in failed.value.stderr) == traceback
+    assert "mend it so" in failed.value.stderr
 
 
 def test_models_are_those_of_the_entry_points():
