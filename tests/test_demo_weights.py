@@ -169,7 +169,6 @@ def test_whisper_hears(
     [
         ("gemma-3-270m", "It was raining hard, so Anna took her", " umbrella.", " sunglasses."),
         ("gemma-3-270m", "外面下着大雨，所以小明出门时带了", "雨伞。", "墨镜。"),
-        ("smollm2-135m-instruct", "It was raining, so Anna took her", " umbrella.", " piano."),
     ],
 )
 def test_the_right_ending_is_likelier(
@@ -195,14 +194,7 @@ def test_the_right_ending_is_likelier(
 
 
 @pytest.mark.weights
-def test_tokenizers_are_the_hubs(real: Callable[[str], Path]) -> None:
+def test_the_tokenizer_is_the_hubs(real: Callable[[str], Path]) -> None:
     gemma = AutoTokenizer.from_pretrained(real("gemma-3-270m"))
     assert gemma("Hello world").input_ids == [2, 9259, 1902]
     assert gemma.decode(gemma("小明  12\n\n").input_ids[1:]) == "小明  12\n\n"
-    smollm = AutoTokenizer.from_pretrained(real("smollm2-135m-instruct"))
-    assert smollm("Hello world").input_ids == [19556, 905]
-    assert smollm.tokenize("a 12") == ["a", "Ġ", "1", "2"]
-    special = (smollm.bos_token, smollm.eos_token, smollm.unk_token)
-    assert special == ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
-    chat = smollm.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)
-    assert chat.endswith("<|im_start|>user\nHi<|im_end|>\n")

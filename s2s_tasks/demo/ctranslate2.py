@@ -6,6 +6,8 @@ dimension, u8 type, u32 bytes, data) and the aliases (string alias, string name)
 count. A string is a u16 length, the final zero byte included, and its bytes.
 """
 
+from __future__ import annotations
+
 import struct
 from pathlib import Path
 

@@ -4,6 +4,8 @@ The packages are third-party carriers of public weights. They are used as contai
 of their code is imported, and no byte is used before its checksum is known to be right.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +62,7 @@ def join(parts: Sequence[Part], target: Path, remedy: str) -> None:
                 )
 
 
-def _copy(path: Path, out: BinaryIO, bar: "tqdm[Any]") -> str:
+def _copy(path: Path, out: BinaryIO, bar: tqdm[Any]) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as source:
         while chunk := source.read(CHUNK):

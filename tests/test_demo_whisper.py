@@ -1,4 +1,4 @@
-"""The readers of CTranslate2 and GGUF files, on small files written here."""
+"""The reader of CTranslate2's Whisper, on small files written here."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from transformers import WhisperConfig, WhisperForConditionalGeneration
 
 from s2s_tasks.demo import ctranslate2, whisper
 from s2s_tasks.errors import S2STasksError
-
-# CTranslate2
 
 
 def ctranslate2_bytes(
@@ -109,32 +107,3 @@ def as_ctranslate2(
     put("encoder/conv2", "model.encoder.conv2")
     out["decoder/embeddings/weight"] = state["model.decoder.embed_tokens.weight"]
     return out
-
-
-# GGUF
-
-
-def test_gguf_values_and_tensors(tmp_path: Path) -> None:
-    gguf = pytest.importorskip("gguf", reason="pip install 's2s-tasks[demo]'")
-    from s2s_tasks.demo import gguf_file
-
-    values = np.linspace(-1, 1, 4 * 64, dtype=np.float32).reshape(4, 64)
-    blocks = gguf.quants.quantize(values, gguf.GGMLQuantizationType.Q8_0)
-    writer = gguf.GGUFWriter(tmp_path / "model.gguf", "llama")
-    writer.add_uint32("llama.block_count", 3)
-    writer.add_array("tokenizer.ggml.tokens", ["a", "ü", ""])
-    writer.add_array("scores", [0.5, -1.0])
-    writer.add_tensor("plain", values[0])
-    writer.add_tensor("small", blocks, raw_dtype=gguf.GGMLQuantizationType.Q8_0)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-    found = gguf_file.read(tmp_path / "model.gguf")
-    assert found.metadata["general.architecture"] == "llama"
-    assert found.metadata["llama.block_count"] == 3
-    assert found.metadata["tokenizer.ggml.tokens"] == ("a", "ü", "")
-    assert found.metadata["scores"] == (0.5, -1.0)
-    np.testing.assert_array_equal(found.tensors["plain"].float32(), values[0])
-    np.testing.assert_allclose(found.tensors["small"].float32(), values, atol=1 / 127)
