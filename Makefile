@@ -1,5 +1,5 @@
 # Needs make and Python 3.11 or later; everything else comes from pip.
-#   make demo [LIMIT=4]   evaluate small speech models on the embedded mini set
+#   make demo [LIMIT=80]  evaluate small speech models on the embedded mini set
 #   make test             lint, types, tests with coverage
 
 PYTHON ?= python3

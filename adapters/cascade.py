@@ -30,6 +30,7 @@ class CascadeAdapter(Adapter):
         dtype: str = "auto",
         asr_dtype: str = "float32",
         asr_batch_size: int = 8,
+        asr_num_beams: int = 1,
         language: str | None = None,
         trust_remote_code: bool = False,
     ) -> None:
@@ -42,7 +43,9 @@ class CascadeAdapter(Adapter):
             dtype: of the LM.
             asr_dtype: of the ASR.
             asr_batch_size: recordings heard at once, by ASRs that hear a fixed window.
-            language: spoken language, for ASRs that take one; found by the ASR when absent.
+            asr_num_beams: hypotheses that the ASR follows, where it generates; 1 is greedy.
+            language: spoken language, for ASRs that take one. When absent it is that which a
+                recording is known to be in; `auto` lets the ASR find it.
             trust_remote_code: let the LM's repository bring its own code.
 
         Raises:
@@ -66,10 +69,15 @@ class CascadeAdapter(Adapter):
         extractor = self._pipeline.feature_extractor
         self.sampling_rate = extractor.sampling_rate
         self.longest_audio = getattr(extractor, "chunk_length", None)
-        self.fingerprint = f"{asr}:{asr_dtype}:{language or 'auto'}+{self.lm.fingerprint}"
+        hearing = f"{asr}:{asr_dtype}:{asr_num_beams}:{language}"
+        self.fingerprint = f"{hearing}+{self.lm.fingerprint}"
         # Only a fixed window (Whisper's) makes a batch harmless: elsewhere padding is heard.
         self._batch_size = asr_batch_size if self.longest_audio else 1
-        self._options: dict[str, Any] = {"language": language} if language else {}
+        # The pipeline's own default is five beams, at five times the cost.
+        self._num_beams = asr_num_beams
+        self._language = language
+        generation = getattr(self._pipeline.model, "generation_config", None)
+        self._takes_language = bool(getattr(generation, "lang_to_id", None))
         self._transcripts: dict[str, str] = {}
 
     @property
@@ -114,14 +122,26 @@ class CascadeAdapter(Adapter):
     def _hear(self, recordings: Sequence[Audio]) -> None:
         """Transcribe what has not been heard yet; a recording is heard once a run."""
         new = {a.sha256: a for a in recordings if a.sha256 not in self._transcripts}
-        if not new:
-            return
+        for language in dict.fromkeys(self._language_of(audio) for audio in new.values()):
+            spoken = [audio for audio in new.values() if self._language_of(audio) == language]
+            for audio, text in zip(spoken, self._recognize(spoken, language), strict=True):
+                self._transcripts[audio.sha256] = text
+
+    def _language_of(self, audio: Audio) -> str | None:
+        if not self._takes_language or self._language == "auto":
+            return None
+        return self._language or audio.language
+
+    def _recognize(self, recordings: Sequence[Audio], language: str | None) -> list[str]:
         rate = self.sampling_rate
         assert rate is not None
+        # The pipeline's own default is five beams, at five times the cost.
+        options: dict[str, Any] = {"num_beams": self._num_beams}
+        if language:
+            options["language"] = language
         heard = self._pipeline(
-            [{"raw": audio.load(rate), "sampling_rate": rate} for audio in new.values()],
+            [{"raw": audio.load(rate), "sampling_rate": rate} for audio in recordings],
             batch_size=self._batch_size,
-            generate_kwargs=self._options,
+            generate_kwargs=options,
         )
-        for sha256, result in zip(new, heard, strict=True):
-            self._transcripts[sha256] = result["text"].strip()
+        return [result["text"].strip() for result in heard]

@@ -22,6 +22,8 @@ SCORED_PART = {
     "qwen3_omni_moe": "Qwen3OmniMoeThinkerForConditionalGeneration",
 }
 """Models whose whole has no `forward`: the part that gives text logits, by `model_type`."""
+LM_EVAL_DEFAULT_DEVICE = "cuda:0"
+"""What lm-eval's command passes when the user names no device, GPU or not."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +113,13 @@ def hears(config: Any) -> bool:
 
 
 def pick_device(device: str | None) -> torch.device:
-    """Return the asked-for device, else the first accelerator, else the CPU.
+    """Return the asked-for device, else the first GPU, else the CPU.
 
     Raises:
         AdapterError: when the device is not there.
     """
-    if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device in (None, LM_EVAL_DEFAULT_DEVICE):
+        device = "cuda:0" if torch.cuda.is_available() else "cpu"
     try:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:

@@ -48,6 +48,8 @@ class Audio:
     channels: int
     cell: str | None = None
     """`column/row/item` of an embedded recording; None when `path` is the recording itself."""
+    language: str | None = None
+    """Spoken language (ISO 639-1), where known: recognizers need not guess it."""
 
     @property
     def seconds(self) -> float:

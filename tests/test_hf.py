@@ -17,6 +17,7 @@ from transformers import (
 
 from s2s_tasks.adapters.contract import AdapterError, Generation
 from s2s_tasks.adapters.hf import HFAdapter
+from s2s_tasks.adapters.hf_loading import pick_device
 from s2s_tasks.audio import Audio
 from s2s_tasks.engine.plain import score_requests
 from s2s_tasks.prompt import Prompt, Request
@@ -196,6 +197,12 @@ def test_what_cannot_be_scored_is_refused(
 def test_what_does_not_load(llama: Path, arguments: dict[str, str], message: str) -> None:
     with pytest.raises(AdapterError, match=message):
         HFAdapter(**({"pretrained": str(llama)} | arguments))
+
+
+@pytest.mark.parametrize("device", [None, "cuda:0"])
+def test_without_a_gpu_the_cpu_is_taken(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert pick_device(device) == torch.device("cpu")
 
 
 def test_a_model_that_is_neither(wav2vec2: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from typing import Any, cast
 
 import datasets
@@ -38,6 +39,7 @@ _FEATURES = datasets.Features(
                     "frames": datasets.Value("int64"),
                     "channels": datasets.Value("int64"),
                     "cell": datasets.Value("string"),
+                    "language": datasets.Value("string"),
                 }
             )
             for column in ("context_audio", "ending_audio")
@@ -148,8 +150,8 @@ def _to_doc(row: Row) -> dict[str, Any]:
         "context": row.context,
         "endings": list(row.endings),
         "gold": row.gold,
-        "context_audio": [audio.to_json() | {"cell": audio.cell} for audio in row.context_audio],
-        "ending_audio": [audio.to_json() | {"cell": audio.cell} for audio in row.ending_audio],
+        "context_audio": [asdict(replace(a, language=row.language)) for a in row.context_audio],
+        "ending_audio": [asdict(replace(a, language=row.language)) for a in row.ending_audio],
     }
 
 
