@@ -68,20 +68,6 @@ def test_an_empty_set_is_refused(tmp_path: Path) -> None:
         load_rows("scmmlu", root)
 
 
-def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("S2S_TASKS_CACHE", str(tmp_path / "file"))
-    with pytest.raises(DataError, match="set S2S_TASKS_CACHE to a folder"):
-        load_rows("scmmlu", publish(tmp_path / "data"))
-
-
-def test_the_cache_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("S2S_TASKS_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    load_rows("scmmlu", publish(tmp_path / "data"))
-    assert list((tmp_path / "xdg/s2s-tasks/index").glob("*.jsonl"))
-
-
 def test_check_reports_every_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "check", str(publish(tmp_path))]) == 0
     printed = capsys.readouterr().out
