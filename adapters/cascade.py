@@ -6,11 +6,11 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 import transformers
 
 from s2s_tasks.adapters.contract import Adapter, AdapterError, Generation, Message, Prefix
 from s2s_tasks.adapters.hf import HFAdapter
+from s2s_tasks.adapters.hf_loading import parse_dtype
 from s2s_tasks.audio import Audio
 from s2s_tasks.prompt import Continuation, Prompt
 from s2s_tasks.score import Score
@@ -58,7 +58,7 @@ class CascadeAdapter(Adapter):
             self._pipeline = transformers.pipeline(
                 "automatic-speech-recognition",
                 model=asr,
-                dtype=getattr(torch, asr_dtype),
+                dtype=parse_dtype(asr_dtype),
                 device=self.device,
             )
         except (OSError, ValueError, KeyError) as error:
@@ -78,6 +78,8 @@ class CascadeAdapter(Adapter):
         self._language = language
         generation = getattr(self._pipeline.model, "generation_config", None)
         self._takes_language = bool(getattr(generation, "lang_to_id", None))
+        if language not in (None, "auto") and not self._takes_language:
+            raise AdapterError(f"language={language}: {asr} takes no language; leave it out")
         self._transcripts: dict[str, str] = {}
 
     @property

@@ -77,6 +77,8 @@ class HFAdapter(Adapter):
 
     def render(self, prompts: Sequence[Prompt]) -> list[Prefix]:
         """Tokenize prompts; recordings become the processor's features."""
+        for prompt in prompts:
+            self._refuse_lookalike(prompt.text)
         return [
             self._render_audio(prompt) if prompt.audio else self._render_text(prompt)
             for prompt in prompts
@@ -93,6 +95,7 @@ class HFAdapter(Adapter):
         """
         if isinstance(continuation, Audio):
             raise AdapterError(f"{self.fingerprint} gives no likelihoods of speech, only of text")
+        self._refuse_lookalike(continuation)
         before = self._text_before(prompt)
         together, context = self._tokenize(before + continuation), self._tokenize(before)
         if before and together[: len(context)] == context:
@@ -138,11 +141,12 @@ class HFAdapter(Adapter):
     @torch.inference_mode()
     def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
         """Continue left-padded prefixes with the model's own `generate`."""
-        flipped = [torch.tensor(prefix.ids[::-1]) for prefix in prefixes]
+        room = self.max_length - how.max_new_tokens
+        flipped = [torch.tensor(self._cut(prefix, room)[::-1]) for prefix in prefixes]
         pad = self._tokenizer.pad_token_id
         pad = self._tokenizer.eos_token_id if pad is None else pad
         ids = pad_sequence(flipped, batch_first=True, padding_value=pad).flip(1).to(self.device)
-        lengths = torch.tensor([len(prefix.ids) for prefix in prefixes], device=self.device)
+        lengths = torch.tensor([len(row) for row in flipped], device=self.device)
         places = torch.arange(ids.shape[1], device=self.device).flip(0)
         stop = {"stop_strings": list(how.until), "tokenizer": self._tokenizer} if how.until else {}
         output = self.model.generate(
@@ -199,12 +203,6 @@ class HFAdapter(Adapter):
     def _render_audio(self, prompt: Prompt) -> Prefix:
         if self.processor is None or self.sampling_rate is None:
             raise AdapterError(f"{self.fingerprint} only reads text and cannot take a recording")
-        token = self.processor.audio_token
-        if token in prompt.text:
-            raise AdapterError(
-                f"the prompt's own text holds {token!r}, which the model would take for a "
-                f"recording: {prompt.text!r}"
-            )
         text = "".join(
             self.audio_markup if isinstance(segment, Audio) else segment
             for segment in prompt.segments
@@ -219,6 +217,13 @@ class HFAdapter(Adapter):
         ids = inputs.pop("input_ids")[0].tolist()
         inputs.pop("attention_mask")
         return Prefix(ids, dict(inputs))
+
+    def _refuse_lookalike(self, text: str) -> None:
+        if self.processor is not None and self.processor.audio_token in text:
+            raise AdapterError(
+                f"a text holds {self.processor.audio_token!r}, which the model would take for a "
+                f"recording: {text!r}"
+            )
 
     def _text_before(self, prompt: Prompt) -> str:
         """Return the text that a continuation's tokenization depends on.
@@ -244,20 +249,26 @@ class HFAdapter(Adapter):
         return bool(bos) and text.startswith(bos)
 
     def _fit(self, prefix: Prefix, continuation: Sequence[int]) -> list[int]:
-        """Return what the model reads: all but the last token, which is only predicted.
+        """Return what the model reads: all but the last token, which is only predicted."""
+        room = self.max_length - len(continuation) + 1
+        return [*self._cut(prefix, room), *continuation][:-1]
 
-        A context that is too long loses its head, as in lm-eval; one with audio is refused.
+    def _cut(self, prefix: Prefix, room: int) -> list[int]:
+        """Return a prefix that fits: one too long loses its head, as in lm-eval.
+
+        Raises:
+            AdapterError: when it holds audio, of which nothing is cut, or no room is left.
         """
-        ids = [*prefix.ids, *continuation][:-1]
-        excess = len(ids) - self.max_length
+        excess = len(prefix.ids) - room
         if excess <= 0:
-            return ids
-        if prefix.features or excess >= len(prefix.ids):
+            return prefix.ids
+        if prefix.features or room < 1:
             raise AdapterError(
-                f"a request of {len(ids)} positions does not fit the model's {self.max_length}"
+                f"a prompt of {len(prefix.ids)} positions does not fit the {room} that the "
+                f"model's {self.max_length} leave it"
             )
         log.warning("A context of %d tokens loses the first %d", len(prefix.ids), excess)
-        return ids[excess:]
+        return prefix.ids[excess:]
 
     def _to_model(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         return {

@@ -56,7 +56,7 @@ def load(
         config = transformers.AutoConfig.from_pretrained(pretrained, **source)
         model_class = find_model_class(config)
         model = model_class.from_pretrained(
-            pretrained, dtype=_parse_dtype(dtype), attn_implementation=attn_implementation, **source
+            pretrained, dtype=parse_dtype(dtype), attn_implementation=attn_implementation, **source
         )
         processor = None
         if hears(config):
@@ -126,10 +126,15 @@ def pick_device(device: str | None) -> torch.device:
         raise AdapterError(f"device={device} is not there: {error}; try device=cpu") from error
 
 
-def _parse_dtype(dtype: str) -> Any:
+def parse_dtype(dtype: str) -> Any:
+    """Return the dtype of a name, or `auto` itself.
+
+    Raises:
+        AdapterError: when torch has none of that name.
+    """
     if dtype == "auto":
         return "auto"
-    parsed = getattr(torch, dtype, None)
+    parsed = getattr(torch, str(dtype), None)
     if not isinstance(parsed, torch.dtype):
         raise AdapterError(f"dtype={dtype} is none of torch's: float32, bfloat16, float16 or auto")
     return parsed

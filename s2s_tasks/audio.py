@@ -23,6 +23,8 @@ from s2s_tasks.errors import S2STasksError
 from s2s_tasks.truncation import truncation
 
 Waveform = npt.NDArray[np.float32]
+CONTAINERS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3", "MPEG")
+"""What is read, by libsndfile's names."""
 
 
 class AudioError(S2STasksError):
@@ -128,6 +130,11 @@ def probe_bytes(data: bytes, *, path: str, cell: str | None = None) -> Audio:
             f"{name}: not a recording that can be decoded ({error}); "
             "wav, flac, ogg/opus and mp3 can"
         ) from error
+    if info.format not in CONTAINERS:
+        raise AudioError(
+            f"{name}: {info.format} files are not read, because a truncated one cannot be told "
+            "from a whole one; convert it to wav or flac"
+        )
     if info.frames == 0:
         raise AudioError(f"{name}: the recording has no samples")
     return Audio(

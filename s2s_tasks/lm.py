@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
@@ -93,8 +94,10 @@ class SpeechLM(TemplateLM):
             for request, score in score_requests(self.adapter, parsed, self.batch_size):
                 for index in places[request]:
                     answers[index] = score
-                    self.cache_hook.add_partial("loglikelihood", requests[index].args, score)
+                    if math.isfinite(score[0]):
+                        self.cache_hook.add_partial("loglikelihood", requests[index].args, score)
                     bar.update()
+        _refuse_unfinished(requests, answers)
         return [answers[index] for index in range(len(requests))]
 
     def loglikelihood_rolling(
@@ -209,6 +212,21 @@ class SpeechLM(TemplateLM):
             )
 
 
+def _refuse_unfinished(requests: list[Instance], answers: Mapping[int, Score]) -> None:
+    """Refuse scores that are not numbers, before lm-eval's cache keeps them."""
+    broken = {
+        f"{instance.task_name} {instance.doc.get('id', instance.doc_id)}"
+        for index, instance in enumerate(requests)
+        if not math.isfinite(answers[index][0])
+    }
+    if broken:
+        raise AdapterError(
+            f"the model's scores of {len(broken)} question(s) are not finite numbers: "
+            f"{', '.join(sorted(broken)[:20])}{' …' if len(broken) > 20 else ''}. "
+            "Try dtype=float32 or bfloat16, and look at the weights."
+        )
+
+
 def _prompt(instance: Instance) -> Prompt:
     """Return the prompt of a request; text without recordings is never searched for any."""
     context, _, *media = instance.args
@@ -236,7 +254,11 @@ def _parse_batch_size(batch_size: int | str, max_batch_size: int | None) -> int:
 
 def _check_arguments(build: Callable[..., Adapter], arguments: Mapping[str, Any]) -> None:
     """Refuse model arguments that the adapter does not take, and name those it does."""
-    known = {name: p for name, p in inspect.signature(build).parameters.items() if name != "self"}
+    known = {
+        name: parameter
+        for name, parameter in inspect.signature(build).parameters.items()
+        if name not in ("self", "device")  # lm-eval has --device
+    }
     taken = ", ".join(known)
     for name in arguments:
         if name not in known:

@@ -101,7 +101,8 @@ def parse_request(context: str, recordings: Sequence[dict[str, Any]]) -> Prompt:
     """Rebuild the prompt from a context string and the recordings beside it.
 
     Raises:
-        S2STasksError: when a placeholder names a recording that is not there.
+        S2STasksError: when a placeholder names a recording that is not there, or none names one
+            that is.
     """
     segments: list[Segment] = []
     for piece in split_context(context):
@@ -115,7 +116,13 @@ def parse_request(context: str, recordings: Sequence[dict[str, Any]]) -> Prompt:
                 f"that only looks like a placeholder must go through s2s_tasks.prompt.escape: "
                 f"{context!r}"
             )
-    return Prompt.of(*segments)
+    prompt = Prompt.of(*segments)
+    if len(set(prompt.audio)) < len({Audio.from_json(handle) for handle in recordings}):
+        raise S2STasksError(
+            f"{len(recordings)} recording(s) came with a context that does not name them all by "
+            f"{placeholder(0)} …: {context!r}"
+        )
+    return prompt
 
 
 def move_boundary(request: Request) -> Request:

@@ -182,6 +182,10 @@ def test_what_cannot_be_scored_is_refused(
         reading.render([Prompt.of(recordings[0])])
     with pytest.raises(AdapterError, match="which the model would take for a recording"):
         hearing.render([Prompt.of("a literal <|AUDIO|>", recordings[0])])
+    with pytest.raises(AdapterError, match="which the model would take for a recording"):
+        hearing.encode(Prompt.of(recordings[0]), " a literal <|AUDIO|>")
+    with pytest.raises(AdapterError, match="does not fit"):
+        hearing.generate(hearing.render([Prompt.of(recordings[0])]), Generation(500))
     with pytest.raises(AdapterError, match="no tokens to score"):
         reading.encode(Prompt.of("a"), "")
 

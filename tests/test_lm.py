@@ -216,7 +216,7 @@ def test_scores_that_are_no_numbers_name_their_questions(
     monkeypatch.setattr(
         hearing.adapter, "score", lambda rows: [Score([float("nan")], False) for _ in rows]
     )
-    with pytest.raises(S2STasksError, match="not finite numbers: scmmlu-0, scmmlu-1, scmmlu-2"):
+    with pytest.raises(S2STasksError, match=r"not finite numbers: scmmlu_s2t scmmlu-0, .*scmmlu-2"):
         evaluate(hearing, "scmmlu_s2t")
 
 

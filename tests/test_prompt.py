@@ -49,6 +49,12 @@ def test_a_placeholder_without_its_recording_is_refused() -> None:
         parse_request("listen: <|audio:0|>", [])
 
 
+def test_a_recording_without_its_placeholder_is_refused() -> None:
+    _, handles = Prompt.of(Audio("a.wav", "0" * 64, 16000, 100, 1)).to_request()
+    with pytest.raises(S2STasksError, match="does not name them all"):
+        parse_request("listen:", handles)
+
+
 @pytest.mark.parametrize(
     ("context", "continuation", "moved"),
     [

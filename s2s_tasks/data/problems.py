@@ -36,6 +36,7 @@ class Kind(Enum):
         "pairs whose `first` texts differ",
         "the two endings of a pair continue one context: give both rows the same `first`",
     )
+    ENDINGS = ("questions whose endings are alike", "the false endings must differ from the true")
     ANSWER = ("answers that are not A, B, C or D", "name the true option by its letter")
     AUDIO_MISSING = (
         "missing recordings",

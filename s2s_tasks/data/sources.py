@@ -73,7 +73,7 @@ def data_folder(data_dir: str | Path | None = None) -> Path:
     named = data_dir or os.environ.get(DATA_VARIABLE)
     if not named:
         return _snapshot()
-    folder = Path(named).expanduser()
+    folder = Path(str(named)).expanduser()
     if not folder.is_dir():
         raise DataError(
             f"{folder}: no such folder. What to do: set {DATA_VARIABLE} or the task's metadata "

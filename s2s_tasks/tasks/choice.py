@@ -82,6 +82,16 @@ class ChoiceTask(ConfigurableTask):
             "test": datasets.Dataset.from_list([_to_doc(row) for row in rows], features=_FEATURES)
         }
 
+    def build_all_requests(self, *, cache_requests: bool = False, **kwargs: Any) -> None:
+        """Build the requests anew: lm-eval's cache of them does not know the data they are of."""
+        if cache_requests:
+            log.warning(
+                "%s: --cache_requests is ignored, because lm-eval would return requests of "
+                "another copy of the data",
+                self.config.task,
+            )
+        super().build_all_requests(cache_requests=False, **kwargs)
+
     def fewshot_context(self, doc: dict[str, Any], num_fewshot: int, **kwargs: Any) -> Any:
         """Build the context; spoken examples are refused rather than left silent."""
         if num_fewshot and self.config.doc_to_audio:

@@ -45,10 +45,14 @@ def choice(doc: Doc, results: Sequence[Pair]) -> dict[str, float]:
         "nll_pos": losses[gold],
         "nll_neg": false_loss,
         "nll_margin": false_loss - losses[gold],
-        # lm-eval's aggregation `perplexity` is the exponential of the negated mean.
-        "ppl_pos": -losses[gold],
-        "ppl_neg": -false_loss,
+        "ppl_pos": float(np.exp(losses[gold])),
+        "ppl_neg": float(np.exp(false_loss)),
     }
+
+
+def perplexity(values: Sequence[float]) -> float:
+    """Aggregate perplexities: the exponential of the mean loss, which is their geometric mean."""
+    return float(np.exp(np.mean(np.log(values))))
 
 
 def choice_by_subject(doc: Doc, results: Sequence[Pair]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import soundfile
 
-from s2s_tasks.audio import Audio
+from s2s_tasks.audio import CONTAINERS, Audio
 from s2s_tasks.data.problems import Kind
 from s2s_tasks.truncation import truncation
 
@@ -43,6 +43,8 @@ def inspect(data: bytes, path: str, cell: str | None = None) -> Inspection:
         return Inspection(fault=Kind.AUDIO_TRUNCATED, detail=cut)
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
+            if file.format not in CONTAINERS:
+                return Inspection(fault=Kind.AUDIO_UNREADABLE, detail=f"a {file.format} file")
             audio = Audio(
                 path=path,
                 sha256=hashlib.sha256(data).hexdigest(),

@@ -67,7 +67,12 @@ def read_parts(parts: Parts, index: AudioIndex) -> Reading:
         rows, text_problems = _stories(parts.name, records, inspections)
     else:
         rows, text_problems = _questions(parts.name, records, inspections)
-    return Reading(parts, rows, [*problems, *text_problems, *audio_problems])
+    alike = [
+        Problem(Kind.ENDINGS, ", ".join(row.source_ids), repr(row.endings[row.gold]))
+        for row in rows
+        if row.endings.count(row.endings[row.gold]) > 1
+    ]
+    return Reading(parts, rows, [*problems, *text_problems, *alike, *audio_problems])
 
 
 def _locate(roots: Sequence[Path], wanted: Sequence[str]) -> dict[str, Parts]:

@@ -88,7 +88,7 @@ def _read_jsonl(path: Path) -> Iterator[Record | Problem]:
                 continue
             try:
                 fields = json.loads(line.decode("utf-8-sig"))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 yield Problem(Kind.MALFORMED, f"line {number}", f"{where}: {error}")
                 continue
             if isinstance(fields, dict):
