@@ -129,7 +129,7 @@ class SpeechLM(TemplateLM):
                 for (index, _, _), score in zip(batch, scores, strict=True):
                     totals[index] += score[0]
                     waiting[index] -= 1
-                    if not waiting[index]:
+                    if not waiting[index] and math.isfinite(totals[index]):
                         self.cache_hook.add_partial(
                             "loglikelihood_rolling", requests[index].args, totals[index]
                         )
