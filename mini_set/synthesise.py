@@ -12,30 +12,19 @@ interruption run it again. `OUT/manifest.jsonl` has one line a clip, in the orde
 import argparse
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
 import audio
-import onnxruntime
 import soundfile
-import weights
 import yaml
-from kokoro_onnx import Kokoro
-from misaki.zh import ZHG2P
+from speaker import Speaker
 from tqdm import tqdm
-
-from s2s_tasks.cache import cache_folder
 
 HERE = Path(__file__).parent
 SETS = ("sstorycloze", "zh_sstorycloze", "scmmlu")
-ENGLISH = (  # those that Kokoro's own list grades C or better, less a whispering one
-    "af_heart", "am_michael", "bf_emma", "bm_george", "af_bella", "am_fenrir",
-    "bf_isabella", "bm_fable", "af_sarah", "am_puck", "af_aoede", "af_kore",
-)  # fmt: skip
-MANDARIN = ("zf_xiaobei", "zm_yunxi", "zf_xiaoyi")  # the clearest of eight: see README.md
 SPEED = 1.0
 ENGINE = f"Kokoro-82M v1.0 int8, kokoro-onnx {metadata.version('kokoro-onnx')}"
 
@@ -61,53 +50,26 @@ class Clip:
 
 
 def clips(name: str) -> Iterator[Clip]:
-    """The clips of a set. Voices go round from block to block."""
+    """The clips of a set; voices.yaml says who speaks."""
     path = HERE / f"{name}.yaml"
     blocks = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else []
-    voices = ENGLISH if name == "sstorycloze" else MANDARIN
-    for number, block in enumerate(blocks):
-        voice = voices[number % len(voices)]
+    voices = yaml.safe_load((HERE / "voices.yaml").read_text(encoding="utf-8"))
+    for block in blocks:
         for item, texts in enumerate(block["items"]):
             for part in ("context", "ending"):
                 key = f"{block['block']}-{item}-{part}"
                 text = " ".join(texts[part].split())
-                yield Clip(key, name, block["block"], item, part, text, voice, SPEED, ENGINE)
-
-
-class Speaker:
-    """Kokoro, with `threads` clips in the making at once, each computed by one thread.
-
-    One thread a clip also makes the sums, and so the samples, the same in every run.
-    """
-
-    def __init__(self, folder: Path | None, archive: Path | None, threads: int) -> None:
-        cache = cache_folder("kokoro")
-        cache.mkdir(parents=True, exist_ok=True)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        session = onnxruntime.InferenceSession(
-            weights.model(folder, cache / "model.onnx"), options, ["CPUExecutionProvider"]
-        )
-        npz = cache / "voices.npz"
-        npz.write_bytes(weights.as_npz(weights.voices(folder, archive)).getvalue())
-        self.kokoro = Kokoro.from_session(session, str(npz))
-        self.mandarin = ZHG2P()
-        self.threads = threads
-
-    def speak(self, clips: Sequence[Clip]) -> Iterator[tuple[audio.Samples, int]]:
-        """Samples and rate (Hz) of each clip, in order."""
-        phonemes = [self._phonemes(clip) for clip in clips]  # espeak-ng wants one thread
-        with ThreadPoolExecutor(self.threads) as pool:
-            yield from pool.map(self._say, clips, phonemes)
-
-    def _phonemes(self, clip: Clip) -> str:
-        if clip.voice.startswith("z"):
-            return self.mandarin(clip.text)[0]
-        lang = "en-gb" if clip.voice.startswith("b") else "en-us"
-        return self.kokoro.tokenizer.phonemize(clip.text, lang)
-
-    def _say(self, clip: Clip, phonemes: str) -> tuple[audio.Samples, int]:
-        return self.kokoro.create(phonemes, clip.voice, clip.speed, is_phonemes=True, trim=False)
+                yield Clip(
+                    key,
+                    name,
+                    block["block"],
+                    item,
+                    part,
+                    text,
+                    voices[block["block"]],
+                    SPEED,
+                    ENGINE,
+                )
 
 
 def main() -> None:
