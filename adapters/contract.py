@@ -28,7 +28,8 @@ class Prefix:
     ids: list[int]
     """Token ids, audio positions included: [L]."""
     features: dict[str, torch.Tensor] = field(default_factory=dict)
-    """What else `forward` takes, recordings along the first dimension."""
+    """What else `forward` takes; along the first dimension recordings, or the positions of soft
+    tokens, so that those of several prompts can be joined there."""
     transcripts: tuple[str, ...] = ()
     """What a cascade heard in the prompt's recordings."""
 

@@ -12,6 +12,8 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from s2s_tasks.adapters.contract import Adapter, AdapterError, Generation, Message, Prefix
+from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM
+from s2s_tasks.adapters.features import collate, expand
 from s2s_tasks.adapters.hf_loading import load
 from s2s_tasks.audio import Audio
 from s2s_tasks.prompt import Continuation, Prompt, escape, placeholder, split_context
@@ -51,6 +53,8 @@ class HFAdapter(Adapter):
         self._tokenizer = loaded.tokenizer
         config = self.model.config
         commit = revision or getattr(config, "_commit_hash", None) or "local"
+        if isinstance(self.model, CTCSpeechLM):
+            commit = self.model.identity
         self.fingerprint = f"{pretrained}@{commit}:{type(self.model).__name__}:{self.model.dtype}"
         if self.processor is not None:
             extractor = self.processor.feature_extractor
@@ -194,11 +198,7 @@ class HFAdapter(Adapter):
         return pieces[0] + "".join(m + p for m, p in zip(marks, pieces[1:], strict=True))
 
     def _render_text(self, prompt: Prompt) -> Prefix:
-        ids = self._tokenize(prompt.text)
-        if not ids:
-            bos = self._tokenizer.bos_token_id
-            ids = [self._tokenizer.eos_token_id if bos is None else bos]
-        return Prefix(ids)
+        return Prefix(self._tokenize(prompt.text) or [self._first_id()])
 
     def _render_audio(self, prompt: Prompt) -> Prefix:
         if self.processor is None or self.sampling_rate is None:
@@ -216,7 +216,12 @@ class HFAdapter(Adapter):
         )
         ids = inputs.pop("input_ids")[0].tolist()
         inputs.pop("attention_mask")
-        return Prefix(ids, dict(inputs))
+        if not isinstance(self.model, CTCSpeechLM):
+            return Prefix(ids, dict(inputs))
+        # How many positions a recording takes is known only once the model has heard it.
+        embedded = self.model.embed_audio(**self._to_model(inputs))
+        ids = expand(ids, self.model.config.audio_token_id, [len(e) for e in embedded])
+        return Prefix(ids or [self._first_id()], {"audio_embeds": torch.cat(embedded)})
 
     def _refuse_lookalike(self, text: str) -> None:
         if self.processor is not None and self.processor.audio_token in text:
@@ -243,6 +248,11 @@ class HFAdapter(Adapter):
             list[int],
             self._tokenizer.encode(text, add_special_tokens=not self._opens_with_bos(text)),
         )
+
+    def _first_id(self) -> int:
+        """Return what stands before a continuation where nothing else does."""
+        bos = self._tokenizer.bos_token_id
+        return cast(int, self._tokenizer.eos_token_id if bos is None else bos)
 
     def _opens_with_bos(self, text: str) -> bool:
         bos = self._tokenizer.bos_token
@@ -277,22 +287,6 @@ class HFAdapter(Adapter):
             else tensor.to(self.device)
             for name, tensor in features.items()
         }
-
-
-def collate(features: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """Join the features of several prompts along the first dimension, padding the others."""
-    joined: dict[str, torch.Tensor] = {}
-    for name in dict.fromkeys(name for item in features for name in item):
-        tensors = [item[name] for item in features if name in item]
-        longest = [max(sizes) for sizes in zip(*(t.shape[1:] for t in tensors), strict=True)]
-        joined[name] = torch.cat([_pad(tensor, longest) for tensor in tensors])
-    return joined
-
-
-def _pad(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    missing = [target - size for target, size in zip(shape, tensor.shape[1:], strict=True)]
-    padding = [amount for size in reversed(missing) for amount in (0, size)]
-    return torch.nn.functional.pad(tensor, padding)
 
 
 def _chat_part(piece: str | int) -> dict[str, str]:

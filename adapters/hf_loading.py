@@ -14,6 +14,7 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from s2s_tasks.adapters.contract import AdapterError
+from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM, CTCSpeechLMConfig
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ def load(
             pretrained, dtype=parse_dtype(dtype), attn_implementation=attn_implementation, **source
         )
         processor = None
-        if hears(config):
+        if hears(model.config):
             processor = transformers.AutoProcessor.from_pretrained(pretrained, **source)
         tokenizer = (
             processor.tokenizer
@@ -91,6 +92,8 @@ def find_model_class(config: Any) -> Any:
         AdapterError: when transformers has none.
     """
     model_type = config.model_type
+    if model_type == CTCSpeechLMConfig.model_type:
+        return CTCSpeechLM
     if name := SCORED_PART.get(model_type):
         return getattr(transformers, name)
     if model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
@@ -107,9 +110,8 @@ def find_model_class(config: Any) -> Any:
 
 
 def hears(config: Any) -> bool:
-    """Tell whether a configuration has an audio part."""
-    scored = getattr(config, "thinker_config", config)
-    return getattr(scored, "audio_config", None) is not None
+    """Tell whether the configuration of a scored model has an audio part."""
+    return getattr(config, "audio_config", None) is not None
 
 
 def pick_device(device: str | None) -> torch.device:

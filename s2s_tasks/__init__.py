@@ -23,10 +23,9 @@ def register() -> None:
 
 def __getattr__(name: str) -> object:
     if name == "TASK_CONFIGS":
+        from importlib import import_module
         from pathlib import Path
 
         # An import and not a path beside this file: editable installs map the folder.
-        from s2s_tasks import task_configs
-
-        return Path(task_configs.__path__[0])
+        return Path(import_module("s2s_tasks.task_configs").__path__[0])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from s2s_tasks.adapters.cascade import CascadeAdapter
 from s2s_tasks.adapters.hf import HFAdapter
+from s2s_tasks.demo import SPEECH_DEMO
 from s2s_tasks.lm import SpeechLM
 
 
@@ -11,6 +12,17 @@ class SpeechHF(SpeechLM):
     """`--model speech-hf`: a transformers model that hears, or one that only reads."""
 
     adapter_class = HFAdapter
+
+
+def speech_demo(*, device: str | None = None, dtype: str = "auto") -> HFAdapter:
+    """Load the checkpoint that comes with the package."""
+    return HFAdapter(str(SPEECH_DEMO), device=device, dtype=dtype)
+
+
+class SpeechDemo(SpeechLM):
+    """`--model speech-demo`: `speech-hf` on the small speech LLM that comes with the package."""
+
+    adapter_class = speech_demo
 
 
 class SpeechCascade(SpeechLM):

@@ -19,6 +19,7 @@ from s2s_tasks.errors import S2STasksError
 
 MODELS = {
     "speech-cascade": "s2s_tasks.models:SpeechCascade",
+    "speech-demo": "s2s_tasks.models:SpeechDemo",
     "speech-hf": "s2s_tasks.models:SpeechHF",
 }
 """Name for `lm_eval --model` -> class, imported when it is used; as the entry points say."""

