@@ -23,7 +23,7 @@ from s2s_tasks.data.sources import mini_rows
 RATE = 16_000  # Hz
 TALKERS = 6
 SNRS = (20, 10, 5, 0, -5)  # dB
-SPEEDS = (0.6, 0.8, 1.25, 1.6, 2.0)  # times the speed of the mini set
+SPEEDS = (0.6, 0.8, 1.25, 1.6)  # times the speed of the mini set
 Change = Callable[[int, Sequence[Row]], Samples]  # number of the row, all rows -> the context
 
 

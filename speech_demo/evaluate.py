@@ -28,8 +28,9 @@ from s2s_tasks.models import SpeechCascade, SpeechDemo
 HERE = Path(__file__).parent
 SPOKEN = ("sstorycloze_s2t", "tstorycloze_s2t")
 WRITTEN = ("sstorycloze_t2t", "tstorycloze_t2t")
+SAME_PROMPT = ("sstorycloze_same_prompt", "tstorycloze_same_prompt")  # the spoken prompt, as text
 SILENT = ("sstorycloze_no_context", "tstorycloze_no_context")  # the spoken prompt, no recording
-CASCADE = ("clean", "babble 10 dB", "babble 0 dB", "babble -5 dB")
+CASCADE = ("clean", "babble 10 dB", "babble 0 dB")
 """Conditions that the cascade is asked too: it takes several times as long."""
 Answers = Mapping[str, Mapping[str, tuple[str, float]]]
 """Task -> question -> its block and its pair_acc."""
@@ -57,7 +58,7 @@ def ask(model: Callable[[], SpeechLM], tasks: Sequence[str], data: Path, kept: P
     """Put the tasks to a model, unless its answers are kept already."""
     if not kept.is_file():
         manager = TaskManager(
-            include_path=str(HERE / "no_context"), metadata={"data_dir": str(data)}
+            include_path=str(HERE / "controls"), metadata={"data_dir": str(data)}
         )
         found = lm_eval.simple_evaluate(
             model=model(), tasks=list(tasks), task_manager=manager, bootstrap_iters=0
@@ -89,6 +90,7 @@ def main() -> None:
     results = given.work / "results" / f"{file_key(SPEECH_DEMO / WEIGHTS)}-{clean.parent.name}"
     answers: dict[str, Answers] = {
         "written": ask(demo, WRITTEN, clean, results / "written.json"),
+        "same prompt": ask(demo, SAME_PROMPT, clean, results / "same_prompt.json"),
         "no context": ask(demo, SILENT, clean, results / "no_context.json"),
     }
     for name, change in conditions.conditions(given.piper).items():

@@ -70,9 +70,10 @@ def rows_of(answers: Mapping[str, dict], names: Mapping[str, str]) -> list[tuple
 def gap_rows(answers: Mapping[str, dict]) -> list[tuple[str, list[str]]]:
     """What is lost between two conditions, paired."""
     pairs = {
-        "speech-demo: T→T - S→T": ("written", "clean"),
-        "the cascade: T→T - S→T (recognition errors)": ("written", "cascade clean"),
-        "S→T: cascade - speech-demo": ("cascade clean", "clean"),
+        "T→T less S→T, as published": ("written", "clean"),
+        "- the wording: T→T less T→T worded as S→T": ("written", "same prompt"),
+        "- recognition: T→T worded as S→T less the cascade": ("same prompt", "cascade clean"),
+        "- the projector: the cascade less S→T": ("cascade clean", "clean"),
     }
     return [
         (
@@ -115,6 +116,7 @@ def write(answers: Mapping[str, dict]) -> None:
         answers,
         {
             "written": "T→T",
+            "same prompt": "T→T, worded as S→T",
             "clean": "**S→T**",
             "cascade clean": "S→T by the cascade",
             "swapped": "S→T, another question's recording",

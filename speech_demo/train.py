@@ -4,8 +4,8 @@
     python speech_demo/train.py WORK --kokoro-voices kokoro-js-1.2.1.tgz
 
 Speaks the sentences (speak.py), runs the frozen encoder over them (features.py), and trains the
-projector by CTC on the LM's tokens; under an hour on two cores. Kill it at any time: run again, it
-goes on where it was. `WORK/curves.csv` has the losses.
+projector by CTC on the LM's tokens; an hour on two cores. Kill it at any time: run again, it goes
+on where it was. `WORK/curves.csv` has the losses.
 """
 
 import argparse
