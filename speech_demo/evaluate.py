@@ -57,9 +57,7 @@ def cascade() -> SpeechLM:
 def ask(model: Callable[[], SpeechLM], tasks: Sequence[str], data: Path, kept: Path) -> Answers:
     """Put the tasks to a model, unless its answers are kept already."""
     if not kept.is_file():
-        manager = TaskManager(
-            include_path=str(HERE / "controls"), metadata={"data_dir": str(data)}
-        )
+        manager = TaskManager(include_path=str(HERE / "controls"), metadata={"data_dir": str(data)})
         found = lm_eval.simple_evaluate(
             model=model(), tasks=list(tasks), task_manager=manager, bootstrap_iters=0
         )
