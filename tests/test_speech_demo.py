@@ -61,7 +61,9 @@ def test_half_of_the_mini_sets_voices_were_never_heard() -> None:
 
 
 def test_the_checkpoint_is_small() -> None:
-    assert sum(path.stat().st_size for path in SPEECH_DEMO.iterdir()) < 10e6
+    sizes = {path.name: path.stat().st_size for path in SPEECH_DEMO.iterdir()}
+    assert sizes.keys() == {"README.md", "config.json", "model.safetensors"}
+    assert 8e6 < sum(sizes.values()) < 10e6
 
 
 # Sound
