@@ -57,7 +57,7 @@ def _lines(
         axis.set_xticks(range(len(labels)), labels)
         axis.set_title("two endings of one block" if task == TASKS[0] else "topic variant")
     axes[0].set_ylabel("pair_acc, %")
-    axes[0].legend(frameon=False, fontsize="small")
+    axes[1].legend(frameon=False, fontsize="small", loc="lower left")
     _save(figure, name)
 
 
