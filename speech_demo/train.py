@@ -203,8 +203,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("work", type=Path, help="folder for speech, features and states")
     parser.add_argument("--kokoro-voices", type=Path, required=True, help="kokoro-js-1.2.1.tgz")
-    parser.add_argument("--out", type=Path, default=CHECKPOINT)
-    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--out", type=Path, default=CHECKPOINT, help="default: the shipped one")
+    parser.add_argument("--steps", type=int, default=STEPS, help=f"default: {STEPS}")
     given = parser.parse_args()
 
     lines = speak.cast(SENTENCES.read_text(encoding="utf-8").splitlines())

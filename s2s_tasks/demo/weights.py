@@ -112,8 +112,7 @@ MODELS: Mapping[str, Model] = {
 def packages_or_hub(model_id: str) -> str:
     """Where `from_pretrained` finds a model: in packages where they are installed, else itself.
 
-    Packages come first, because they were installed for this, and because then no network is
-    asked and the same weights give the same scores everywhere.
+    Packages come first, because they were installed for this, and then no network is asked.
     """
     for name, model in MODELS.items():
         if model.hub_id == model_id and is_installed(model):
