@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -201,6 +203,38 @@ def test_a_checkpoint_survives_saving(adapter: HFAdapter, tmp_path: Path) -> Non
     ):
         assert torch.equal(before, after), name
     assert torch.equal(adapter.model.projector.vocabulary, again.projector.vocabulary)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"vocabulary_size": 61}, {"vocabulary_size": -1}, {"projector_heads": 3}],
+)
+def test_a_configuration_that_does_not_fit_its_weights(
+    ctc_speech_lm: Path, tmp_path: Path, wrong: dict[str, int]
+) -> None:
+    shutil.copytree(ctc_speech_lm, tmp_path, dirs_exist_ok=True)
+    written = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(written | wrong))
+    with pytest.raises(AdapterError, match=r"not the projector that config\.json describes"):
+        HFAdapter(str(tmp_path))
+
+
+def test_weights_cut_short(ctc_speech_lm: Path, tmp_path: Path) -> None:
+    shutil.copytree(ctc_speech_lm, tmp_path, dirs_exist_ok=True)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(AdapterError, match=r"model\.safetensors is not the projector"):
+        HFAdapter(str(tmp_path))
+
+
+def test_other_settings_have_another_fingerprint(
+    adapter: HFAdapter, ctc_speech_lm: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(ctc_speech_lm, tmp_path, dirs_exist_ok=True)
+    written = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(written | {"projector_heads": 4}))
+    other = HFAdapter(str(tmp_path), dtype="float32", device="cpu")
+    assert other.model.identity != adapter.model.identity
 
 
 def test_a_part_that_is_nowhere(ctc_speech_lm: Path, tmp_path: Path) -> None:

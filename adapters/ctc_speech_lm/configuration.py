@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from transformers import PreTrainedConfig
 
 
@@ -33,3 +35,7 @@ class CTCSpeechLMConfig(PreTrainedConfig):
     projector_layers: int = 2
     projector_heads: int = 6
     projector_intermediate_size: int = 768
+
+    def own(self) -> dict[str, Any]:
+        """Return what a checkpoint stores: all but the frozen parts' configurations."""
+        return {name: getattr(self, name) for name in CTCSpeechLMConfig.__annotations__}

@@ -31,7 +31,7 @@ class CTCSpeechLM(nn.Module):
     audio_encoder: Any
     language_model: Any
     identity: str = "untrained"
-    """The projector's checksum, and where the frozen parts came from."""
+    """The checkpoint's checksum, and where the frozen parts came from."""
 
     def __init__(self, config: CTCSpeechLMConfig, audio_encoder: Any, language_model: Any) -> None:
         """Put the parts together; the projector's weights are drawn at random."""
@@ -64,16 +64,20 @@ class CTCSpeechLM(nn.Module):
         text = load_part(AutoModelForCausalLM, config.text_model_id, **options)
         options["dtype"] = text.dtype
         audio = load_part(WhisperModel, config.audio_model_id, **options)
-        model = cls(config, audio.encoder, text)
         weights = cached_file(pretrained, WEIGHTS, revision=revision)
         try:
+            model = cls(config, audio.encoder, text)
             model.projector.load_state_dict(load_file(weights))
-        except (SafetensorError, RuntimeError) as error:
+            if int(model.projector.vocabulary.max()) >= text.config.vocab_size:
+                raise ValueError(f"it hears tokens that {config.text_model_id} does not have")
+        # Sizes that make no projector fail in torch, each in its own way.
+        except (SafetensorError, RuntimeError, ValueError, TypeError, AssertionError) as error:
             raise OSError(
                 f"{weights} is not the projector that config.json describes: {error}\n"
                 "Fetch the checkpoint again; if it comes with s2s-tasks, install that again."
             ) from error
-        digest = hashlib.sha256(Path(weights).read_bytes()).hexdigest()[:8]
+        whole = Path(weights).read_bytes() + repr(config.own()).encode()
+        digest = hashlib.sha256(whole).hexdigest()[:8]
         parts = (packages_or_hub(config.audio_model_id), packages_or_hub(config.text_model_id))
         model.identity = "+".join([digest, *(Path(part).name for part in parts)])
         return model.eval()
@@ -82,9 +86,7 @@ class CTCSpeechLM(nn.Module):
         """Write the configuration, and the projector in float16."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        stored = CTCSpeechLMConfig.__annotations__
-        own = {name: getattr(self.config, name) for name in stored}
-        CTCSpeechLMConfig(**own).save_pretrained(folder)
+        CTCSpeechLMConfig(**self.config.own()).save_pretrained(folder)
         weights = {
             name: weight.half() if weight.is_floating_point() else weight
             for name, weight in self.projector.state_dict().items()

