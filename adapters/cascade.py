@@ -137,7 +137,6 @@ class CascadeAdapter(Adapter):
     def _recognize(self, recordings: Sequence[Audio], language: str | None) -> list[str]:
         rate = self.sampling_rate
         assert rate is not None
-        # The pipeline's own default is five beams, at five times the cost.
         options: dict[str, Any] = {"num_beams": self._num_beams}
         if language:
             options["language"] = language

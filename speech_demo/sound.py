@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import signal
 
 Samples = NDArray[np.float32]  # [frames], mono
 
@@ -54,6 +55,4 @@ def room(seconds: float, rate: int, draw: np.random.Generator, direct: float = 6
 
 def reverberate(speech: Samples, response: Samples) -> Samples:
     """Let a recording sound in a room; as long as before."""
-    size = len(speech) + len(response) - 1
-    spectrum = np.fft.rfft(speech, size) * np.fft.rfft(response, size)
-    return np.fft.irfft(spectrum, size)[: len(speech)].astype(np.float32)
+    return signal.fftconvolve(speech, response)[: len(speech)].astype(np.float32)

@@ -22,16 +22,16 @@ import numpy as np
 import speak
 import torch
 from features import Pack
-from text import SENTENCES
+from text import SENTENCES, words
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoTokenizer, WhisperModel
 
 from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM, CTCSpeechLMConfig
 from s2s_tasks.adapters.ctc_speech_lm.processing import AUDIO_TOKEN
 from s2s_tasks.adapters.ctc_speech_lm.projector import BLANK, collapse
+from s2s_tasks.demo import SPEECH_DEMO
 from s2s_tasks.demo.weights import packages_or_hub
 
-CHECKPOINT = Path(__file__).parents[1] / "s2s_tasks" / "demo" / "speech-demo"
 SEED = 3
 STEPS = 3000
 WARM_UP = 100  # steps
@@ -105,8 +105,8 @@ class Training:
             output, lengths = self.listen(packs, None)
             losses.append(float(self.loss(packs, output, lengths)))
             for pack, row, length in zip(packs, output, lengths, strict=True):
-                said.append(_plain(pack.text))
-                heard.append(_plain(self.write(row[:length])))
+                said.append(" ".join(words(pack.text)))
+                heard.append(" ".join(words(self.write(row[:length]))))
         self.model.projector.train()
         return float(np.mean(losses)), jiwer.wer(said, heard)
 
@@ -194,16 +194,12 @@ def train(training: Training, work: Path, steps: int) -> None:
                     csv.writer(file).writerows(rows)
 
 
-def _plain(text: str) -> str:
-    return "".join(c for c in text.lower() if c.isalpha() or c in " '").strip() or "-"
-
-
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("work", type=Path, help="folder for speech, features and states")
     parser.add_argument("--kokoro-voices", type=Path, required=True, help="kokoro-js-1.2.1.tgz")
-    parser.add_argument("--out", type=Path, default=CHECKPOINT, help="default: the shipped one")
+    parser.add_argument("--out", type=Path, default=SPEECH_DEMO, help="default: the shipped one")
     parser.add_argument("--steps", type=int, default=STEPS, help=f"default: {STEPS}")
     given = parser.parse_args()
 
