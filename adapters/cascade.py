@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import transformers
 
-from s2s_tasks.adapters.contract import Adapter, AdapterError, Generation, Message, Prefix
+from s2s_tasks.adapters.contract import (
+    Adapter,
+    AdapterError,
+    Generation,
+    Group,
+    Message,
+    Prefix,
+)
+from s2s_tasks.adapters.fingerprint import checksum
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.adapters.hf_loading import parse_dtype
-from s2s_tasks.audio import Audio
+from s2s_tasks.audio import Audio, Waveform
 from s2s_tasks.prompt import Continuation, Prompt
 from s2s_tasks.score import Score
 
@@ -52,7 +60,7 @@ class CascadeAdapter(Adapter):
             AdapterError: when one cannot be loaded.
         """
         self.lm = HFAdapter(lm, device=device, dtype=dtype, trust_remote_code=trust_remote_code)
-        self.device = self.lm.device
+        self.device, self.dtype = self.lm.device, self.lm.dtype
         self.max_length = self.lm.max_length
         try:
             self._pipeline = transformers.pipeline(
@@ -67,9 +75,10 @@ class CascadeAdapter(Adapter):
                 "of a speech recognition model that transformers knows, e.g. openai/whisper-base"
             ) from error
         extractor = self._pipeline.feature_extractor
-        self.sampling_rate = extractor.sampling_rate
+        self.sampling_rate = self._asr_rate = extractor.sampling_rate
         self.longest_audio = getattr(extractor, "chunk_length", None)
-        hearing = f"{asr}:{asr_dtype}:{asr_num_beams}:{language}"
+        weights = checksum(self._pipeline.model.state_dict().items())
+        hearing = f"{asr}:{weights}:{asr_dtype}:{asr_num_beams}:{language}"
         self.fingerprint = f"{hearing}+{self.lm.fingerprint}"
         # Only a fixed window (Whisper's) makes a batch harmless: elsewhere padding is heard.
         self._batch_size = asr_batch_size if self.longest_audio else 1
@@ -87,9 +96,17 @@ class CascadeAdapter(Adapter):
         """The LM's tokenizer."""
         return self.lm.tokenizer
 
-    def render(self, prompts: Sequence[Prompt]) -> list[Prefix]:
+    def prepare(self, prompt: Prompt) -> dict[str, Waveform]:
+        """Decode what has not been heard yet, in any thread."""
+        rate = self._asr_rate
+        return {a.sha256: a.load(rate) for a in prompt.audio if a.sha256 not in self._transcripts}
+
+    def render(
+        self, prompts: Sequence[Prompt], prepared: Sequence[Mapping[str, Waveform]] | None = None
+    ) -> list[Prefix]:
         """Put the transcripts where the recordings were."""
-        self._hear([audio for prompt in prompts for audio in prompt.audio])
+        decoded = {k: v for waveforms in prepared or () for k, v in waveforms.items()}
+        self._hear([audio for prompt in prompts for audio in prompt.audio], decoded)
         written = self.lm.render([self._write(prompt) for prompt in prompts])
         return [
             Prefix(prefix.ids, transcripts=tuple(self._transcripts[a.sha256] for a in prompt.audio))
@@ -98,12 +115,18 @@ class CascadeAdapter(Adapter):
 
     def encode(self, prompt: Prompt, continuation: Continuation) -> list[int]:
         """Tokenize a continuation as it follows the transcript."""
-        self._hear(prompt.audio)
+        self._hear(prompt.audio, {})
         return self.lm.encode(self._write(prompt), continuation)
 
     def score(self, rows: Sequence[tuple[Prefix, Sequence[int]]]) -> list[Score]:
         """Score with the LM."""
         return self.lm.score(rows)
+
+    def score_groups(
+        self, groups: Sequence[Group], most_positions: int | None = None
+    ) -> list[list[Score]]:
+        """Score with the LM."""
+        return self.lm.score_groups(groups, most_positions)
 
     def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
         """Continue with the LM."""
@@ -121,12 +144,15 @@ class CascadeAdapter(Adapter):
             )
         )
 
-    def _hear(self, recordings: Sequence[Audio]) -> None:
+    def _hear(self, recordings: Sequence[Audio], decoded: Mapping[str, Waveform]) -> None:
         """Transcribe what has not been heard yet; a recording is heard once a run."""
         new = {a.sha256: a for a in recordings if a.sha256 not in self._transcripts}
         for language in dict.fromkeys(self._language_of(audio) for audio in new.values()):
             spoken = [audio for audio in new.values() if self._language_of(audio) == language]
-            for audio, text in zip(spoken, self._recognize(spoken, language), strict=True):
+            sounds = [
+                decoded[a.sha256] if a.sha256 in decoded else a.load(self._asr_rate) for a in spoken
+            ]
+            for audio, text in zip(spoken, self._recognize(sounds, language), strict=True):
                 self._transcripts[audio.sha256] = text
 
     def _language_of(self, audio: Audio) -> str | None:
@@ -134,14 +160,12 @@ class CascadeAdapter(Adapter):
             return None
         return self._language or audio.language
 
-    def _recognize(self, recordings: Sequence[Audio], language: str | None) -> list[str]:
-        rate = self.sampling_rate
-        assert rate is not None
+    def _recognize(self, sounds: Sequence[Waveform], language: str | None) -> list[str]:
         options: dict[str, Any] = {"num_beams": self._num_beams}
         if language:
             options["language"] = language
         heard = self._pipeline(
-            [{"raw": audio.load(rate), "sampling_rate": rate} for audio in recordings],
+            [{"raw": sound, "sampling_rate": self._asr_rate} for sound in sounds],
             batch_size=self._batch_size,
             generate_kwargs=options,
         )

@@ -35,6 +35,15 @@ class Prefix:
 
 
 @dataclass(frozen=True)
+class Group:
+    """Continuations of one prefix."""
+
+    prefix: Prefix
+    continuations: Sequence[Sequence[int]]
+    """Token ids of each: [T]."""
+
+
+@dataclass(frozen=True)
 class Generation:
     """How to continue a prompt."""
 
@@ -54,8 +63,12 @@ class Adapter(ABC):
     max_length: int
     """Tokens that the model can attend to."""
     fingerprint: str
-    """Model, revision, dtype, template: whatever changes scores."""
+    """Model, revision, dtype, checksum of the weights: whatever changes scores."""
     device: torch.device
+    dtype: torch.dtype
+    """Of the weights that scores come from."""
+    embeds_audio: bool = False
+    """Whether recordings go into the model itself, not through a transcript."""
 
     @property
     @abstractmethod
@@ -63,8 +76,22 @@ class Adapter(ABC):
         """The tokenizer of the text side."""
 
     @abstractmethod
-    def render(self, prompts: Sequence[Prompt]) -> list[Prefix]:
-        """Turn prompts into what the model takes; recordings are decoded here.
+    def prepare(self, prompt: Prompt) -> Any:
+        """Do what needs no model: decode recordings, compute features. Called in other threads.
+
+        Raises:
+            AudioError: when a recording cannot be used; the message names it.
+        """
+
+    @abstractmethod
+    def render(
+        self, prompts: Sequence[Prompt], prepared: Sequence[Any] | None = None
+    ) -> list[Prefix]:
+        """Turn prompts into what the model takes.
+
+        Args:
+            prompts: what to render.
+            prepared: what `prepare` returned for each, where it has been called.
 
         Raises:
             AudioError: when a recording cannot be used; the message names it.
@@ -77,6 +104,17 @@ class Adapter(ABC):
     @abstractmethod
     def score(self, rows: Sequence[tuple[Prefix, Sequence[int]]]) -> list[Score]:
         """Score continuations, each after its prefix, by one plain forward over each row."""
+
+    @abstractmethod
+    def score_groups(
+        self, groups: Sequence[Group], most_positions: int | None = None
+    ) -> list[list[Score]]:
+        """Score the continuations of each prefix, which is read once.
+
+        Args:
+            groups: none longer than `max_length`.
+            most_positions: how much to compute at once after the prefixes; None for all of it.
+        """
 
     @abstractmethod
     def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
+import copy
 import logging
+import threading
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
@@ -11,13 +12,23 @@ from typing import Any, cast
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from s2s_tasks.adapters.contract import Adapter, AdapterError, Generation, Message, Prefix
+from s2s_tasks.adapters.causal_lm import CausalLM
+from s2s_tasks.adapters.contract import (
+    Adapter,
+    AdapterError,
+    Generation,
+    Group,
+    Message,
+    Prefix,
+)
 from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM
 from s2s_tasks.adapters.features import collate, expand
+from s2s_tasks.adapters.fingerprint import checksum, describe
 from s2s_tasks.adapters.hf_loading import load
-from s2s_tasks.audio import Audio
-from s2s_tasks.prompt import Continuation, Prompt, escape, placeholder, split_context
-from s2s_tasks.score import Score, score_logits
+from s2s_tasks.adapters.hf_rendering import Renderer
+from s2s_tasks.adapters.likelihood import score_groups, score_rows
+from s2s_tasks.prompt import Continuation, Prompt
+from s2s_tasks.score import Score
 
 log = logging.getLogger(__name__)
 
@@ -34,12 +45,38 @@ class HFAdapter(Adapter):
         revision: str | None = None,
         attn_implementation: str | None = None,
         trust_remote_code: bool = False,
+        device_map: str | None = None,
+        peft: str | None = None,
+        load_in_8bit: bool = False,
+        load_in_4bit: bool = False,
+        bnb_4bit_quant_type: str = "fp4",
+        bnb_4bit_compute_dtype: str | None = None,
     ) -> None:
-        """Load a folder or a hub model; the arguments are those of `from_pretrained`.
+        """Load a folder or a hub model.
+
+        Args:
+            pretrained: folder or hub id.
+            device: where to compute; by default the first GPU, else the CPU.
+            dtype: of the weights; `auto` for that of the checkpoint.
+            revision: of the hub's repository.
+            attn_implementation: `sdpa`, `eager`, `flash_attention_2` …
+            trust_remote_code: let the repository bring its own code.
+            device_map: `auto` spreads the model over all devices; else as transformers takes it.
+            peft: folder or hub id of a PEFT adapter (LoRA …) on top of the model.
+            load_in_8bit: quantise with bitsandbytes.
+            load_in_4bit: quantise with bitsandbytes.
+            bnb_4bit_quant_type: `fp4` or `nf4`.
+            bnb_4bit_compute_dtype: dtype that 4-bit weights are computed in.
 
         Raises:
             AdapterError: when it cannot be loaded.
         """
+        quantization = {
+            "load_in_8bit": load_in_8bit,
+            "load_in_4bit": load_in_4bit,
+            "bnb_4bit_quant_type": bnb_4bit_quant_type,
+            "bnb_4bit_compute_dtype": bnb_4bit_compute_dtype,
+        }
         loaded = load(
             pretrained,
             device=device,
@@ -47,25 +84,37 @@ class HFAdapter(Adapter):
             revision=revision,
             attn_implementation=attn_implementation,
             trust_remote_code=trust_remote_code,
+            device_map=device_map,
+            peft=peft,
+            quantization=quantization if load_in_8bit or load_in_4bit else None,
         )
-        self.model, self.device = loaded.model, loaded.device
-        self.processor: Any = loaded.processor
-        self._tokenizer = loaded.tokenizer
+        self.model, self.device, self.dtype = loaded.model, loaded.device, loaded.model.dtype
         config = self.model.config
         commit = revision or getattr(config, "_commit_hash", None) or "local"
         if isinstance(self.model, CTCSpeechLM):
             commit = self.model.identity
-        self.fingerprint = f"{pretrained}@{commit}:{type(self.model).__name__}:{self.model.dtype}"
+        name = f"{pretrained}+{peft}" if peft else pretrained
+        self._renderer = Renderer(name, loaded.tokenizer, loaded.processor)
+        weights = checksum(self.model.state_dict().items(), *describe(self._renderer))
+        kind = f"{type(self.model).__name__}:{self.dtype}"
+        self.fingerprint = f"{name}@{commit}:{kind}:{weights}"
+        self.sampling_rate = self._renderer.sampling_rate
+        self.embeds_audio = self.processor is not None
         if self.processor is not None:
             extractor = self.processor.feature_extractor
-            self.sampling_rate = extractor.sampling_rate
             self.longest_audio = getattr(extractor, "chunk_length", None)
-        self._forward_arguments = inspect.signature(self.model.forward).parameters
+        self._lm = CausalLM(self.model, self._pad_token_id)
+        self._elsewhere = threading.local()
 
     @property
     def tokenizer(self) -> Any:
         """The model's tokenizer."""
-        return self._tokenizer
+        return self._renderer.tokenizer
+
+    @property
+    def processor(self) -> Any | None:
+        """The model's processor; None for a model that only reads."""
+        return self._renderer.processor
 
     @cached_property
     def max_length(self) -> int:  # type: ignore[override]
@@ -73,86 +122,52 @@ class HFAdapter(Adapter):
         config = self.model.config.get_text_config()
         return cast(int, getattr(config, "max_position_embeddings", None) or 2048)
 
-    @cached_property
-    def audio_markup(self) -> str:
-        """What stands for one recording in a prompt, as the model's processor writes it."""
-        names = ("audio_bos_token", "audio_token", "audio_eos_token")
-        return "".join(getattr(self.processor, name, None) or "" for name in names)
+    def prepare(self, prompt: Prompt) -> Prefix:
+        """Tokenize a prompt and compute the features of its recordings, in any thread."""
+        if not hasattr(self._elsewhere, "renderer"):
+            # Tokenizers change while they are used, and refuse a second thread meanwhile.
+            self._elsewhere.renderer = copy.deepcopy(self._renderer)
+        return cast(Prefix, self._elsewhere.renderer.render(prompt))
 
-    def render(self, prompts: Sequence[Prompt]) -> list[Prefix]:
-        """Tokenize prompts; recordings become the processor's features."""
-        for prompt in prompts:
-            self._refuse_lookalike(prompt.text)
-        return [
-            self._render_audio(prompt) if prompt.audio else self._render_text(prompt)
-            for prompt in prompts
-        ]
+    def render(
+        self, prompts: Sequence[Prompt], prepared: Sequence[Prefix] | None = None
+    ) -> list[Prefix]:
+        """Tokenize prompts; recordings become the processor's features, or soft tokens."""
+        prefixes = prepared or [self._renderer.render(prompt) for prompt in prompts]
+        return [self._hear(p) if p.features else p for p in prefixes]
 
     def encode(self, prompt: Prompt, continuation: Continuation) -> list[int]:
-        """Tokenize a continuation as it follows the prompt.
-
-        Context and continuation are tokenized together and split after the context's tokens, as
-        lm-eval does; where a token would straddle the boundary they are tokenized apart.
-
-        Raises:
-            AdapterError: for a spoken continuation, and for one without tokens.
-        """
-        if isinstance(continuation, Audio):
-            raise AdapterError(f"{self.fingerprint} gives no likelihoods of speech, only of text")
-        self._refuse_lookalike(continuation)
-        before = self._text_before(prompt)
-        together, context = self._tokenize(before + continuation), self._tokenize(before)
-        if before and together[: len(context)] == context:
-            ids = together[len(context) :]
-        else:
-            ids = self._tokenizer.encode(continuation, add_special_tokens=False)
-        if not ids:
-            raise AdapterError(f"the continuation {continuation!r} has no tokens to score")
-        return ids
+        """Tokenize a continuation as it follows the prompt; see `Renderer.encode`."""
+        return self._renderer.encode(prompt, continuation)
 
     @torch.inference_mode()
     def score(self, rows: Sequence[tuple[Prefix, Sequence[int]]]) -> list[Score]:
-        """Score by one full forward over right-padded rows of prefix and continuation.
-
-        Only the positions that predict a continuation's tokens go through the output layer,
-        where the model allows that.
-        """
-        sequences = [torch.tensor(self._fit(prefix, continuation)) for prefix, continuation in rows]
-        ids = pad_sequence(sequences, batch_first=True).to(self.device)
-        lengths = torch.tensor([len(sequence) for sequence in sequences], device=self.device)
-        mask = (torch.arange(ids.shape[1], device=self.device) < lengths[:, None]).long()
-        spans = [
-            range(len(sequence) - len(continuation), len(sequence))
-            for sequence, (_, continuation) in zip(sequences, rows, strict=True)
-        ]
-        kept = sorted({position for span in spans for position in span})
-        inputs = self._to_model(collate([prefix.features for prefix, _ in rows]))
-        if "logits_to_keep" in self._forward_arguments:
-            inputs["logits_to_keep"] = torch.tensor(kept, device=self.device)
-            column = {position: index for index, position in enumerate(kept)}
-        else:
-            column = {position: position for position in kept}
-        logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False, **inputs).logits
+        """Score by one full forward over right-padded rows of prefix and continuation."""
+        fitted = [(self._cut(prefix, self.max_length - len(ids) + 1), ids) for prefix, ids in rows]
+        answers = score_rows(self._lm, fitted, self._features([prefix for prefix, _ in rows]))
         return [
-            score_logits(
-                logits[row, column[span.start] : column[span[-1]] + 1],
-                torch.tensor(continuation, device=self.device),
-                prefix.transcripts,
-            )
-            for row, (span, (prefix, continuation)) in enumerate(zip(spans, rows, strict=True))
+            Score(*answer, prefix.transcripts)
+            for answer, (prefix, _) in zip(answers, rows, strict=True)
         ]
+
+    @torch.inference_mode()
+    def score_groups(
+        self, groups: Sequence[Group], most_positions: int | None = None
+    ) -> list[list[Score]]:
+        """Score continuations after prefixes that are read once."""
+        features = self._features([group.prefix for group in groups])
+        return score_groups(self._lm, groups, features, most_positions)
 
     @torch.inference_mode()
     def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
         """Continue left-padded prefixes with the model's own `generate`."""
         room = self.max_length - how.max_new_tokens
         flipped = [torch.tensor(self._cut(prefix, room)[::-1]) for prefix in prefixes]
-        pad = self._tokenizer.pad_token_id
-        pad = self._tokenizer.eos_token_id if pad is None else pad
+        pad = self._pad_token_id
         ids = pad_sequence(flipped, batch_first=True, padding_value=pad).flip(1).to(self.device)
         lengths = torch.tensor([len(row) for row in flipped], device=self.device)
         places = torch.arange(ids.shape[1], device=self.device).flip(0)
-        stop = {"stop_strings": list(how.until), "tokenizer": self._tokenizer} if how.until else {}
+        stop = {"stop_strings": list(how.until), "tokenizer": self.tokenizer} if how.until else {}
         output = self.model.generate(
             input_ids=ids,
             attention_mask=(places < lengths[:, None]).long(),
@@ -160,108 +175,24 @@ class HFAdapter(Adapter):
             pad_token_id=pad,
             **stop,
             **how.options,
-            **self._to_model(collate([prefix.features for prefix in prefixes])),
+            **self._features(prefixes),
         )
         return cast(
             list[str],
-            self._tokenizer.batch_decode(output[:, ids.shape[1] :], skip_special_tokens=True),
+            self.tokenizer.batch_decode(output[:, ids.shape[1] :], skip_special_tokens=True),
         )
 
     def chat(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
         """Render a conversation with the model's own template."""
-        teller = self._tokenizer if self.processor is None else self.processor
-        if not getattr(teller, "chat_template", None):
-            raise AdapterError(
-                f"{self.fingerprint} has no chat template; leave --apply_chat_template out"
-            )
-        options = {
-            "tokenize": False,
-            "add_generation_prompt": add_generation_prompt,
-            "continue_final_message": not add_generation_prompt,
-        }
-        if self.processor is None:
-            return cast(str, teller.apply_chat_template(list(messages), **options))
-        contents = [split_context(message["content"]) for message in messages]
-        conversation = [
-            {"role": message["role"], "content": [_chat_part(piece) for piece in content]}
-            for message, content in zip(messages, contents, strict=True)
-        ]
-        recordings = [piece for content in contents for piece in content if isinstance(piece, int)]
-        texts = teller.apply_chat_template(conversation, **options).split(self.audio_markup)
-        if len(texts) != len(recordings) + 1:
-            raise AdapterError(
-                f"{self.fingerprint}: the chat template wrote {len(texts) - 1} recording(s) for "
-                f"{len(recordings)}; does a text hold {self.audio_markup!r}?"
-            )
-        marks = [placeholder(index) for index in recordings]
-        pieces = [escape(text) for text in texts]
-        return pieces[0] + "".join(m + p for m, p in zip(marks, pieces[1:], strict=True))
+        return self._renderer.chat(messages, add_generation_prompt=add_generation_prompt)
 
-    def _render_text(self, prompt: Prompt) -> Prefix:
-        return Prefix(self._tokenize(prompt.text) or [self._first_id()])
-
-    def _render_audio(self, prompt: Prompt) -> Prefix:
-        if self.processor is None or self.sampling_rate is None:
-            raise AdapterError(f"{self.fingerprint} only reads text and cannot take a recording")
-        text = "".join(
-            self.audio_markup if isinstance(segment, Audio) else segment
-            for segment in prompt.segments
-        )
-        inputs = self.processor(
-            text=[text],
-            audio=[audio.load(self.sampling_rate) for audio in prompt.audio],
-            sampling_rate=self.sampling_rate,
-            add_special_tokens=not self._opens_with_bos(text),
-            return_tensors="pt",
-        )
-        ids = inputs.pop("input_ids")[0].tolist()
-        inputs.pop("attention_mask")
+    def _hear(self, prefix: Prefix) -> Prefix:
+        """Put soft tokens in, where their number is known only once the model has heard."""
         if not isinstance(self.model, CTCSpeechLM):
-            return Prefix(ids, dict(inputs))
-        # How many positions a recording takes is known only once the model has heard it.
-        embedded = self.model.embed_audio(**self._to_model(inputs))
-        ids = expand(ids, self.model.config.audio_token_id, [len(e) for e in embedded])
-        return Prefix(ids or [self._first_id()], {"audio_embeds": torch.cat(embedded)})
-
-    def _refuse_lookalike(self, text: str) -> None:
-        if self.processor is not None and self.processor.audio_token in text:
-            raise AdapterError(
-                f"a text holds {self.processor.audio_token!r}, which the model would take for a "
-                f"recording: {text!r}"
-            )
-
-    def _text_before(self, prompt: Prompt) -> str:
-        """Return the text that a continuation's tokenization depends on.
-
-        After a recording that is the recording's closing token and what follows it: special
-        tokens never merge with their neighbours.
-        """
-        if not prompt.audio:
-            return prompt.text
-        last = prompt.segments[-1]
-        following = last if isinstance(last, str) else ""
-        closing = getattr(self.processor, "audio_eos_token", None) or self.processor.audio_token
-        return cast(str, closing) + following
-
-    def _tokenize(self, text: str) -> list[int]:
-        return cast(
-            list[int],
-            self._tokenizer.encode(text, add_special_tokens=not self._opens_with_bos(text)),
-        )
-
-    def _first_id(self) -> int:
-        """Return what stands before a continuation where nothing else does."""
-        bos = self._tokenizer.bos_token_id
-        return cast(int, self._tokenizer.eos_token_id if bos is None else bos)
-
-    def _opens_with_bos(self, text: str) -> bool:
-        bos = self._tokenizer.bos_token
-        return bool(bos) and text.startswith(bos)
-
-    def _fit(self, prefix: Prefix, continuation: Sequence[int]) -> list[int]:
-        """Return what the model reads: all but the last token, which is only predicted."""
-        room = self.max_length - len(continuation) + 1
-        return [*self._cut(prefix, room), *continuation][:-1]
+            return prefix
+        embedded = self.model.embed_audio(**self._to_model(prefix.features))
+        ids = expand(prefix.ids, self.model.config.audio_token_id, [len(e) for e in embedded])
+        return Prefix(ids or [self._renderer.first_id], {"audio_embeds": torch.cat(embedded)})
 
     def _cut(self, prefix: Prefix, room: int) -> list[int]:
         """Return a prefix that fits: one too long loses its head, as in lm-eval.
@@ -280,14 +211,18 @@ class HFAdapter(Adapter):
         log.warning("A context of %d tokens loses the first %d", len(prefix.ids), excess)
         return prefix.ids[excess:]
 
+    @property
+    def _pad_token_id(self) -> int:
+        pad, eos = self.tokenizer.pad_token_id, self.tokenizer.eos_token_id
+        return next((id_ for id_ in (pad, eos) if isinstance(id_, int)), 0)
+
+    def _features(self, prefixes: Sequence[Prefix]) -> dict[str, torch.Tensor]:
+        return self._to_model(collate([prefix.features for prefix in prefixes]))
+
     def _to_model(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         return {
-            name: tensor.to(self.device, self.model.dtype)
+            name: tensor.to(self.device, self.dtype)
             if tensor.is_floating_point()
             else tensor.to(self.device)
             for name, tensor in features.items()
         }
-
-
-def _chat_part(piece: str | int) -> dict[str, str]:
-    return {"type": "text", "text": piece} if isinstance(piece, str) else {"type": "audio"}

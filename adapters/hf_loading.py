@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -46,19 +48,41 @@ def load(
     revision: str | None,
     attn_implementation: str | None,
     trust_remote_code: bool,
+    device_map: str | None = None,
+    peft: str | None = None,
+    quantization: Mapping[str, Any] | None = None,
 ) -> Loaded:
     """Load a folder or a hub model.
+
+    The arguments are those of `HFAdapter`, but for `quantization`: the arguments of transformers'
+    `BitsAndBytesConfig`.
 
     Raises:
         AdapterError: when it is not there, or transformers knows no class for it.
     """
     source = {"revision": revision, "trust_remote_code": trust_remote_code}
+    target = pick_device(device)
+    placement: dict[str, Any] = {"device_map": device_map} if device_map else {}
+    if quantization:
+        # bitsandbytes quantises while it places the weights: they cannot be moved later.
+        placement = {
+            "device_map": device_map or {"": target},
+            "quantization_config": _bitsandbytes(quantization),
+        }
     try:
         config = transformers.AutoConfig.from_pretrained(pretrained, **source)
         model_class = find_model_class(config)
         model = model_class.from_pretrained(
-            pretrained, dtype=parse_dtype(dtype), attn_implementation=attn_implementation, **source
+            pretrained,
+            dtype=parse_dtype(dtype),
+            attn_implementation=attn_implementation,
+            **placement,
+            **source,
         )
+        if placement and model_class is CTCSpeechLM:
+            raise AdapterError(f"{pretrained}: this kind of model is small, and placed whole")
+        if peft:
+            model = _with_peft(model, peft)
         processor = None
         if hears(model.config):
             processor = transformers.AutoProcessor.from_pretrained(pretrained, **source)
@@ -73,8 +97,9 @@ def load(
             "Give a folder that save_pretrained wrote, or the id of a model on the hub; without "
             "a network, download it first and give the folder."
         ) from error
-    target = pick_device(device)
-    model = model.to(target).eval()
+    model = model.eval() if placement else model.to(target).eval()
+    if placement:
+        target = model.get_input_embeddings().weight.device
     log.info(
         "Loaded %s: %s, %s, on %s",
         pretrained,
@@ -83,6 +108,23 @@ def load(
         target,
     )
     return Loaded(model, tokenizer, processor, target)
+
+
+def _bitsandbytes(settings: Mapping[str, Any]) -> Any:
+    if find_spec("bitsandbytes") is None:
+        raise AdapterError("load_in_8bit and load_in_4bit need bitsandbytes: pip install it")
+    dtype = settings["bnb_4bit_compute_dtype"]
+    given = dict(settings, bnb_4bit_compute_dtype=parse_dtype(dtype) if dtype else None)
+    return transformers.BitsAndBytesConfig(**given)
+
+
+def _with_peft(model: Any, peft: str) -> Any:
+    """Put a PEFT adapter into a model, which stays of its own class."""
+    if find_spec("peft") is None:
+        raise AdapterError(f"peft={peft} needs the package peft: pip install peft")
+    from peft import PeftModel
+
+    return PeftModel.from_pretrained(model, peft).get_base_model()
 
 
 def find_model_class(config: Any) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
@@ -15,13 +17,21 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from tqdm import tqdm
 
 from s2s_tasks.adapters.contract import Adapter, AdapterError, Generation, Message, Prefix
-from s2s_tasks.engine.batches import in_batches
-from s2s_tasks.engine.plain import score_requests
+from s2s_tasks.data.excerpts import excerpts
+from s2s_tasks.engine.answers import claim, flush
+from s2s_tasks.engine.batches import Budget, in_batches, parse_budget
+from s2s_tasks.engine.generation import generate
+from s2s_tasks.engine.run import score_requests
+from s2s_tasks.engine.self_test import Findings, examine
+from s2s_tasks.engine.work import Work
+from s2s_tasks.processes import Processes
 from s2s_tasks.prompt import Prompt, Request, parse_request
 from s2s_tasks.score import Score
 
-AUTO_BATCH_SIZE = 64
-"""Where `batch_size=auto` starts; it halves whenever memory runs out."""
+log = logging.getLogger(__name__)
+
+SELF_TEST_SECONDS = 2.0
+"""How much a model hears when it is tried: enough for a few words."""
 
 
 class SpeechLM(TemplateLM):
@@ -36,19 +46,68 @@ class SpeechLM(TemplateLM):
         batch_size: int | str = 1,
         max_batch_size: int | None = None,
         device: str | None = None,
+        exact: bool = False,
         **arguments: Any,
     ) -> None:
-        """Load the model.
+        """Load the model and try it.
+
+        Args:
+            batch_size: prefixes that go through the model at once; `auto` for as many as fit.
+            max_batch_size: most of them, with `auto`.
+            device: where to compute; a launcher of several processes gives each its own.
+            exact: a full forward for each request, nothing shared.
+            **arguments: the adapter's own.
 
         Raises:
             AdapterError: when an argument is not the adapter's, or the model does not load.
         """
         super().__init__()
-        self.batch_size = _parse_batch_size(batch_size, max_batch_size)
+        budget = parse_budget(batch_size, max_batch_size)
         build = type(self).adapter_class
         _check_arguments(build, arguments)
-        self.adapter = build(device=device, **arguments)
+        self._processes = Processes()
+        self.adapter = build(device=self._processes.device or device, **arguments)
         self._device = self.adapter.device
+        findings = self._examine(exact)
+        self.exact = not findings.shares
+        self._budget = budget if findings.batches else Budget(1)
+
+    @property
+    def batch_size(self) -> int:
+        """Most prefixes that go through the model at once."""
+        return self._budget.items
+
+    @property
+    def rank(self) -> int:
+        """Which of the run's processes this is."""
+        return self._processes.rank
+
+    @property
+    def world_size(self) -> int:
+        """How many processes share the run."""
+        return self._processes.count
+
+    def all_gather(self, tensor: Any) -> Any:
+        """Return the tensors of all processes in one."""
+        return self._processes.all_gather(tensor)
+
+    def gather_object(self, obj: Any, dst: int = 0) -> list[Any] | None:
+        """Return the objects of all processes to one of them."""
+        return self._processes.gather_object(obj, dst)
+
+    def barrier(self) -> None:
+        """Wait for the other processes."""
+        self._processes.wait()
+
+    def set_cache_hook(self, cache_hook: Any) -> None:
+        """Take lm-eval's file of answers (`--use_cache`), if they are this model's.
+
+        Raises:
+            AdapterError: when they are another's.
+        """
+        if cache_hook.dbdict is not None:
+            claim(cache_hook.dbdict, self.adapter.fingerprint)
+        super().set_cache_hook(cache_hook)
 
     @property
     def tokenizer(self) -> Any:
@@ -86,17 +145,23 @@ class SpeechLM(TemplateLM):
         """Score continuations after contexts, with or without audio; see `LM.loglikelihood`."""
         parsed = [Request(_prompt(instance), instance.args[1]) for instance in requests]
         self._refuse_unheard(requests, [request.prompt for request in parsed])
-        places: dict[Request, list[int]] = {}
-        for index, request in enumerate(parsed):
-            places.setdefault(request, []).append(index)
         answers: dict[int, Score] = {}
-        with tqdm(total=len(requests), desc="Scoring", disable=disable_tqdm) as bar:
-            for request, score in score_requests(self.adapter, parsed, self.batch_size):
-                for index in places[request]:
+        work = Work()
+        waiting = Counter(map(_question, requests))
+        with self._bar("Scoring", len(waiting), "question", disable_tqdm) as bar:
+            batches = score_requests(self.adapter, parsed, self._budget, work, exact=self.exact)
+            for batch in batches:
+                for index, score in batch:
                     answers[index] = score
                     if math.isfinite(score[0]):
-                        self.cache_hook.add_partial("loglikelihood", requests[index].args, score)
-                    bar.update()
+                        self._keep("loglikelihood", requests[index], score)
+                    question = _question(requests[index])
+                    waiting[question] -= 1
+                    bar.update(not waiting[question])
+                flush(self.cache_hook.dbdict)
+                if work.asked.audio_seconds:
+                    bar.set_postfix_str(f"{work.speed:.1f} s of audio/s")
+        log.info("%s: %s", self.adapter.fingerprint, work)
         _refuse_unfinished(requests, answers)
         return [answers[index] for index in range(len(requests))]
 
@@ -113,27 +178,22 @@ class SpeechLM(TemplateLM):
             for window in rolling:
                 context, continuation = make_disjoint_window(window)
                 windows.append((index, Prefix(context), continuation))
+        windows.sort(key=_window_length, reverse=True)
         totals = [0.0] * len(requests)
-        waiting = [0] * len(requests)
-        for index, _, _ in windows:
-            waiting[index] += 1
+        waiting = Counter(index for index, _, _ in windows)
 
         def run(batch: list[tuple[int, Prefix, list[int]]]) -> list[Score]:
             return self.adapter.score([(prefix, ids) for _, prefix, ids in batch])
 
-        batches = in_batches(
-            windows, run, self.batch_size, cost=lambda window: len(window[1].ids) + len(window[2])
-        )
-        with tqdm(total=len(windows), desc="Scoring texts", disable=disable_tqdm) as bar:
-            for batch, scores in batches:
+        with self._bar("Scoring texts", len(windows), "window", disable_tqdm) as bar:
+            for batch, scores in in_batches(windows, run, self._budget, _window_length):
                 for (index, _, _), score in zip(batch, scores, strict=True):
                     totals[index] += score[0]
                     waiting[index] -= 1
                     if not waiting[index] and math.isfinite(totals[index]):
-                        self.cache_hook.add_partial(
-                            "loglikelihood_rolling", requests[index].args, totals[index]
-                        )
+                        self._keep("loglikelihood_rolling", requests[index], totals[index])
                     bar.update()
+                flush(self.cache_hook.dbdict)
         return totals
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
@@ -144,23 +204,15 @@ class SpeechLM(TemplateLM):
         for index, instance in enumerate(requests):
             alike.setdefault(repr(sorted(instance.args[1].items())), []).append(index)
         answers: dict[int, str] = {}
-        with tqdm(total=len(requests), desc="Generating", disable=disable_tqdm) as bar:
+        with self._bar("Generating", len(requests), "question", disable_tqdm) as bar:
             for indices in alike.values():
                 how = _generation(requests[indices[0]].args[1])
-
-                def run(batch: list[int], how: Generation = how) -> list[str]:
-                    prefixes = self.adapter.render([prompts[index] for index in batch])
-                    return self.adapter.generate(prefixes, how)
-
-                for batch, texts in in_batches(
-                    indices, run, self.batch_size, cost=lambda i: len(prompts[i].text)
-                ):
+                for batch, texts in generate(self.adapter, prompts, indices, self._budget, how):
                     for index, text in zip(batch, texts, strict=True):
                         answers[index] = postprocess_generated_text(text, list(how.until), None)
-                        self.cache_hook.add_partial(
-                            "generate_until", requests[index].args, answers[index]
-                        )
+                        self._keep("generate_until", requests[index], answers[index])
                         bar.update()
+                    flush(self.cache_hook.dbdict)
         return [answers[index] for index in range(len(requests))]
 
     def apply_chat_template(
@@ -181,6 +233,20 @@ class SpeechLM(TemplateLM):
         self, requests: list[tuple[tuple[str, str], list[int], list[int]]], **_: Any
     ) -> list[tuple[float, bool]]:
         return list(self.adapter.score([(Prefix(context), ids) for _, context, ids in requests]))
+
+    def _examine(self, exact: bool) -> Findings:
+        if not self.adapter.embeds_audio:
+            return examine(self.adapter, [], exact=exact)
+        seconds = min(SELF_TEST_SECONDS, self.adapter.longest_audio or math.inf)
+        with excerpts(seconds) as recordings:
+            return examine(self.adapter, recordings, exact=exact)
+
+    def _bar(self, what: str, total: int, unit: str, disable: bool) -> tqdm[Any]:
+        return tqdm(total=total, desc=what, unit=unit, disable=disable or self.rank != 0)
+
+    def _keep(self, kind: str, instance: Instance, answer: Any) -> None:
+        """Hand an answer to lm-eval's file under the arguments that lm-eval looks it up by."""
+        self.cache_hook.add_partial(kind, instance.args, answer)
 
     def _refuse_unheard(self, requests: list[Instance], prompts: list[Prompt]) -> None:
         """Refuse, before any work, recordings that the model would not hear to their end."""
@@ -227,6 +293,14 @@ def _refuse_unfinished(requests: list[Instance], answers: Mapping[int, Score]) -
         )
 
 
+def _question(instance: Instance) -> tuple[str, int]:
+    return str(instance.task_name), int(instance.doc_id)
+
+
+def _window_length(window: tuple[int, Prefix, list[int]]) -> int:
+    return len(window[1].ids) + len(window[2])
+
+
 def _prompt(instance: Instance) -> Prompt:
     """Return the prompt of a request; text without recordings is never searched for any."""
     context, _, *media = instance.args
@@ -241,15 +315,6 @@ def _generation(gen_kwargs: dict[str, Any]) -> Generation:
     if not options.get("do_sample"):
         options.pop("temperature", None)
     return Generation(cast(int, max_new_tokens), tuple(cast(list[str], until)), options)
-
-
-def _parse_batch_size(batch_size: int | str, max_batch_size: int | None) -> int:
-    text = str(batch_size)
-    if text.split(":")[0] == "auto":
-        return max_batch_size or AUTO_BATCH_SIZE
-    if not text.isdigit() or int(text) < 1:
-        raise AdapterError(f"batch_size={batch_size}: give a positive number or auto")
-    return int(text)
 
 
 def _check_arguments(build: Callable[..., Adapter], arguments: Mapping[str, Any]) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import torch
+SCORING_VERSION = 1
+"""Raised whenever the same model would give the same request another score than before."""
 
 
 class Score(tuple[float, bool]):
@@ -42,17 +41,3 @@ class Score(tuple[float, bool]):
     def nll(self) -> float:
         """Mean negative log-likelihood per token, in nats; perplexity is its exponential."""
         return -self[0] / len(self.token_logprobs)
-
-
-def score_logits(
-    logits: torch.Tensor, targets: torch.Tensor, transcripts: Sequence[str] = ()
-) -> Score:
-    """Score target tokens `[T]` under logits `[T, vocabulary]`.
-
-    The softmax is taken in fp32 whatever the weights' dtype: rounded sums make ties that
-    are not there.
-    """
-    logprobs = logits.float().log_softmax(dim=-1)
-    chosen = logprobs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
-    is_greedy = bool((logprobs.argmax(dim=-1) == targets).all())
-    return Score(chosen.tolist(), is_greedy, transcripts)

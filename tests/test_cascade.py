@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import transformers
+from scoring import scores
 
 from s2s_tasks.adapters.cascade import CascadeAdapter
 from s2s_tasks.adapters.contract import AdapterError, Generation
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.audio import Audio
-from s2s_tasks.engine.plain import score_requests
 from s2s_tasks.prompt import Prompt, Request
 
 
@@ -29,14 +29,14 @@ def test_speech_equals_text_of_the_transcript(
         for audio in recordings
         for ending in (" the dog ran.", " He was glad.")
     ]
-    spoken = dict(score_requests(cascade, requests, 4))
+    spoken = scores(cascade, requests, 4)
     reader = HFAdapter(str(llama), device="cpu", dtype="float32")
     for request, score in spoken.items():
         (audio,) = request.prompt.audio
         transcript = recognizer({"raw": audio.load(16000), "sampling_rate": 16000})["text"].strip()
         assert score.transcripts == (transcript,)
         written = Request(Prompt.of("Below: " + transcript), request.continuation)
-        expected = dict(score_requests(reader, [written], 1))[written]
+        expected = scores(reader, [written], 1)[written]
         assert score.token_logprobs == pytest.approx(expected.token_logprobs, abs=1e-4)
 
 
@@ -57,7 +57,7 @@ def test_a_recording_is_heard_once(
         for audio in recordings
         for ending in (" a.", " b.", " c.")
     ]
-    list(score_requests(cascade, requests, 2))
+    scores(cascade, requests, 2)
     assert sum(heard) == len(recordings)
 
 

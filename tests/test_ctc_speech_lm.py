@@ -13,6 +13,7 @@ import soundfile
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scoring import scores
 from transformers import AutoTokenizer, LlamaForCausalLM, WhisperFeatureExtractor, WhisperModel
 
 from s2s_tasks.adapters.contract import AdapterError, Generation
@@ -21,9 +22,7 @@ from s2s_tasks.adapters.ctc_speech_lm.modeling import encode
 from s2s_tasks.adapters.ctc_speech_lm.projector import BLANK, collapse
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.audio import Audio, probe
-from s2s_tasks.engine.plain import score_requests
 from s2s_tasks.prompt import Prompt, Request
-from s2s_tasks.score import Score
 
 PREFIX = "Below is a segment of alternating speech and text content: "
 ENDINGS = [" the dog ran to the garden.", " He was glad.", "小明高兴地回家了。"]
@@ -46,10 +45,6 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Audio]:
         soundfile.write(path, 0.5 * np.sin(2 * np.pi * pitch[: len(time)] * time), rate)
         handles.append(probe(path))
     return handles
-
-
-def scores(adapter: HFAdapter, requests: list[Request], batch_size: int) -> dict[Request, Score]:
-    return dict(score_requests(adapter, requests, batch_size))
 
 
 def heard(model: CTCSpeechLM, audio: Audio) -> torch.Tensor:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
+from scoring import scores
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -19,9 +20,7 @@ from s2s_tasks.adapters.contract import AdapterError, Generation
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.adapters.hf_loading import pick_device
 from s2s_tasks.audio import Audio
-from s2s_tasks.engine.plain import score_requests
 from s2s_tasks.prompt import Prompt, Request
-from s2s_tasks.score import Score
 
 PREFIX = "Below is a segment of alternating speech and text content: "
 ENDINGS = [" the dog ran to the garden.", " He was glad.", "小明高兴地回家了。"]
@@ -35,10 +34,6 @@ def hearing(qwen2_audio: Path) -> HFAdapter:
 @pytest.fixture(scope="module")
 def reading(llama: Path) -> HFAdapter:
     return HFAdapter(str(llama), dtype="float32", device="cpu")
-
-
-def scores(adapter: HFAdapter, requests: list[Request], batch_size: int) -> dict[Request, Score]:
-    return dict(score_requests(adapter, requests, batch_size))
 
 
 def test_qwen2_audio_equals_its_processor_and_one_forward(

@@ -8,7 +8,6 @@ from typing import Any
 
 import lm_eval
 import pytest
-import torch
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
@@ -150,7 +149,7 @@ def test_the_response_cache_keeps_the_tokens(
 ) -> None:
     cache = str(tmp_path / "cache")
     first = evaluate(hearing, "s2sbench_s2t", use_cache=cache)
-    monkeypatch.setattr(hearing.adapter, "score", lambda rows: pytest.fail("not from the cache"))
+    monkeypatch.setattr(hearing.adapter, "score_groups", lambda *_: pytest.fail("not the cache"))
     again = evaluate(hearing, "s2sbench_s2t", use_cache=cache)
     assert again["results"]["scmmlu_s2t"] == first["results"]["scmmlu_s2t"]
 
@@ -205,7 +204,7 @@ def test_recordings_too_long_are_named_before_work(
     hearing: SpeechHF, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hearing.adapter, "longest_audio", 0.6)
-    monkeypatch.setattr(hearing.adapter, "score", lambda rows: pytest.fail("worked first"))
+    monkeypatch.setattr(hearing.adapter, "render", lambda *_: pytest.fail("worked first"))
     with pytest.raises(AdapterError, match=r"longer than the 0.6 s .*parquet#context_audio/\d+/0"):
         evaluate(hearing, "sstorycloze_s2t")
 
@@ -213,8 +212,9 @@ def test_recordings_too_long_are_named_before_work(
 def test_scores_that_are_no_numbers_name_their_questions(
     hearing: SpeechHF, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    nothing = Score([float("nan")], False)
     monkeypatch.setattr(
-        hearing.adapter, "score", lambda rows: [Score([float("nan")], False) for _ in rows]
+        hearing.adapter, "score_groups", lambda groups, _: [[nothing] * 4 for _ in groups]
     )
     with pytest.raises(S2STasksError, match=r"not finite numbers: scmmlu_s2t scmmlu-0, .*scmmlu-2"):
         evaluate(hearing, "scmmlu_s2t")
@@ -236,23 +236,3 @@ def test_spoken_examples_are_refused(hearing: SpeechHF) -> None:
 def test_wrong_arguments(arguments: str, message: str) -> None:
     with pytest.raises(AdapterError, match=message):
         SpeechHF.create_from_arg_string(arguments)
-
-
-def test_when_memory_runs_out_the_batch_halves_and_nothing_is_lost(
-    hearing: SpeechHF, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = evaluate(hearing, "s2sbench_s2t")["results"]
-    score, sizes = hearing.adapter.score, []
-
-    def scarce(rows: list) -> list[Score]:
-        sizes.append(len(rows))
-        if len(rows) > 2:
-            raise torch.OutOfMemoryError("simulated")
-        return score(rows)
-
-    monkeypatch.setattr(hearing.adapter, "score", scarce)
-    assert evaluate(hearing, "s2sbench_s2t")["results"]["scmmlu_s2t"]["nll_pos,none"] == (
-        pytest.approx(expected["scmmlu_s2t"]["nll_pos,none"], abs=1e-5)
-    )
-    assert sizes[0] == 4
-    assert set(sizes[1:]) <= {1, 2}

@@ -9,7 +9,8 @@ import pickle
 import pytest
 import torch
 
-from s2s_tasks.score import Score, score_logits
+from s2s_tasks.adapters.likelihood import token_logprobs
+from s2s_tasks.score import Score
 
 
 def test_a_score_is_the_pair() -> None:
@@ -30,13 +31,12 @@ def test_a_score_survives_pickling() -> None:
 
 def test_logits_by_hand() -> None:
     logits = torch.tensor([[0.0, math.log(3.0)], [math.log(4.0), 0.0]])
-    score = score_logits(logits, torch.tensor([1, 1]))
-    assert score.token_logprobs == pytest.approx((math.log(3 / 4), math.log(1 / 5)))
-    assert not score[1]
-    assert score_logits(logits, torch.tensor([1, 0]))[1]
+    logprobs, greedy = token_logprobs(logits, [1, 1])
+    assert logprobs.tolist() == pytest.approx((math.log(3 / 4), math.log(1 / 5)))
+    assert greedy.tolist() == [True, False]
 
 
 def test_bf16_logits_are_normalised_in_fp32() -> None:
     logits = (torch.arange(1000.0) / 100).to(torch.bfloat16).unsqueeze(0)
     expected = logits.double().log_softmax(-1)[0, 7].item()
-    assert score_logits(logits, torch.tensor([7]))[0] == pytest.approx(expected, abs=1e-5)
+    assert token_logprobs(logits, [7])[0].item() == pytest.approx(expected, abs=1e-5)

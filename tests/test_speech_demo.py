@@ -13,11 +13,11 @@ import torch
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from scoring import scores
 
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.data.sources import mini_rows
 from s2s_tasks.demo import SPEECH_DEMO
-from s2s_tasks.engine.plain import score_requests
 from s2s_tasks.models import SpeechDemo
 from s2s_tasks.prompt import Prompt, Request
 
@@ -135,10 +135,10 @@ def test_its_own_context_makes_an_ending_likelier_than_anothers(demo: SpeechDemo
         for row in rows
         for other in rows
     }
-    scores = dict(score_requests(demo.adapter, list(spoken.values()), 8))
-    own = [scores[spoken[row.id, row.id]][0] for row in rows]
+    found = scores(demo.adapter, list(spoken.values()), 8)
+    own = [found[spoken[row.id, row.id]][0] for row in rows]
     other = [
-        np.mean([scores[spoken[row.id, o.id]][0] for o in rows if o is not row]) for row in rows
+        np.mean([found[spoken[row.id, o.id]][0] for o in rows if o is not row]) for row in rows
     ]
     assert np.mean(own) > np.mean(other) + 3  # nats
 
@@ -148,8 +148,5 @@ def test_the_folder_loads_as_any_other(demo: SpeechDemo) -> None:
     other = HFAdapter(str(SPEECH_DEMO), device="cpu", dtype="float32")
     row = mini_rows("sstorycloze")[0]
     request = Request(Prompt.of("Below: ", row.context_audio[0]), " " + row.endings[0])
-    (found,), (expected,) = (
-        [score for _, score in score_requests(adapter, [request], 1)]
-        for adapter in (other, demo.adapter)
-    )
+    found, expected = (scores(adapter, [request])[request] for adapter in (other, demo.adapter))
     assert found.token_logprobs == expected.token_logprobs

@@ -12,9 +12,13 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
+    Gemma4Config,
+    Gemma4ForConditionalGeneration,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
+    Qwen2_5OmniThinkerConfig,
+    Qwen2_5OmniThinkerForConditionalGeneration,
     Qwen2AudioConfig,
     Qwen2AudioForConditionalGeneration,
     Qwen2AudioProcessor,
@@ -127,6 +131,99 @@ def qwen2_audio(folder: Path, seconds: int = 4) -> Path:
     extractor = WhisperFeatureExtractor(feature_size=16, chunk_length=seconds)
     Qwen2AudioProcessor(feature_extractor=extractor, tokenizer=words).save_pretrained(folder)
     return folder
+
+
+AUDIO_TOKEN = 390
+"""Of the two models below, whose vocabulary is 400; special tokens follow."""
+
+
+def gemma4() -> Gemma4ForConditionalGeneration:
+    """Make a Gemma 4 with sliding windows of 8 positions and caches shared between layers."""
+    config = Gemma4Config(
+        audio_config={
+            "hidden_size": 16,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "subsampling_conv_channels": [16, 8],
+            "output_proj_dims": 32,
+            "conv_kernel_size": 3,
+        },
+        vision_config=None,
+        text_config={
+            "vocab_size": 400,
+            "vocab_size_per_layer_input": 400,
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+            "global_head_dim": 8,
+            "hidden_size_per_layer_input": 8,
+            "sliding_window": 8,
+            "num_kv_shared_layers": 2,
+            "layer_types": ["sliding_attention", "full_attention"] * 2,
+            "max_position_embeddings": 512,
+        },
+        audio_token_id=AUDIO_TOKEN,
+        image_token_id=AUDIO_TOKEN + 1,
+        video_token_id=AUDIO_TOKEN + 2,
+        boa_token_id=AUDIO_TOKEN + 3,
+        eoa_token_index=AUDIO_TOKEN + 4,
+        boi_token_id=AUDIO_TOKEN + 5,
+        eoi_token_id=AUDIO_TOKEN + 6,
+    )
+    model = Gemma4ForConditionalGeneration(config).eval()
+    spread(model)
+    return model
+
+
+def omni_thinker() -> Qwen2_5OmniThinkerForConditionalGeneration:
+    """Make the thinker of a Qwen2.5-Omni, with multimodal rotary positions."""
+    config = Qwen2_5OmniThinkerConfig(
+        audio_config={
+            "num_mel_bins": 16,
+            "d_model": 16,
+            "encoder_layers": 2,
+            "encoder_attention_heads": 2,
+            "encoder_ffn_dim": 32,
+            "max_source_positions": 200,
+            "n_window": 20,
+            "output_dim": 32,
+        },
+        vision_config={
+            "depth": 1,
+            "hidden_size": 16,
+            "intermediate_size": 16,
+            "num_heads": 2,
+            "out_hidden_size": 32,
+            "fullatt_block_indexes": [0],
+        },
+        text_config={
+            "vocab_size": 400,
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "max_position_embeddings": 512,
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": 10000.0,
+                "mrope_section": [1, 1, 2],
+            },
+        },
+        audio_token_index=AUDIO_TOKEN,
+        image_token_index=AUDIO_TOKEN + 1,
+        video_token_index=AUDIO_TOKEN + 2,
+        audio_start_token_id=AUDIO_TOKEN + 3,
+        audio_end_token_id=AUDIO_TOKEN + 4,
+        vision_start_token_id=AUDIO_TOKEN + 5,
+        vision_end_token_id=AUDIO_TOKEN + 6,
+    )
+    model = Qwen2_5OmniThinkerForConditionalGeneration(config).eval()
+    spread(model)
+    return model
 
 
 def wav2vec2(folder: Path) -> Path:

@@ -98,6 +98,14 @@ class CTCSpeechLM(nn.Module):
         """Of the LM."""
         return cast(torch.dtype, self.language_model.dtype)
 
+    def get_input_embeddings(self) -> nn.Module:
+        """Return the LM's: token ids go in there."""
+        return cast(nn.Module, self.language_model.get_input_embeddings())
+
+    def get_output_embeddings(self) -> nn.Module:
+        """Return the layer that makes logits."""
+        return cast(nn.Module, self.language_model.get_output_embeddings())
+
     @torch.inference_mode()
     def embed_audio(
         self, input_features: torch.Tensor, feature_lengths: torch.Tensor
@@ -119,8 +127,7 @@ class CTCSpeechLM(nn.Module):
 
     def heard_embeddings(self) -> torch.Tensor:
         """Return the LM's embeddings of the tokens that can be heard, in float32: [V, width]."""
-        embedding = self.language_model.get_input_embeddings()
-        return cast(torch.Tensor, embedding(self.projector.vocabulary).float())
+        return cast(torch.Tensor, self.get_input_embeddings()(self.projector.vocabulary).float())
 
     def forward(
         self,
@@ -156,8 +163,7 @@ class CTCSpeechLM(nn.Module):
 
     def _embed(self, input_ids: torch.Tensor, audio_embeds: torch.Tensor | None) -> torch.Tensor:
         heard = input_ids == self.config.audio_token_id
-        embedding = self.language_model.get_input_embeddings()
-        embedded = cast(torch.Tensor, embedding(input_ids.masked_fill(heard, 0)))
+        embedded = cast(torch.Tensor, self.get_input_embeddings()(input_ids.masked_fill(heard, 0)))
         if audio_embeds is None:
             return embedded
         return embedded.masked_scatter(heard[..., None], audio_embeds.to(embedded.dtype))

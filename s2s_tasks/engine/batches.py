@@ -1,47 +1,115 @@
-"""Requests in batches: no question twice, longest first, smaller when memory runs out."""
+"""Batches that fit: no more items than asked for, fewer when memory runs out."""
 
 from __future__ import annotations
 
-import gc
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 import torch
+from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
+
+from s2s_tasks.adapters.contract import AdapterError
 
 log = logging.getLogger(__name__)
+
+AUTO_ITEMS = 64
+AUTO_POSITIONS = 16_384
+"""Where `batch_size=auto` starts; it halves until it fits. More than this makes no GPU faster."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def in_batches(
-    items: Sequence[Item],
-    run: Callable[[list[Item]], list[Result]],
-    batch_size: int,
-    cost: Callable[[Item], float],
-) -> Iterator[tuple[list[Item], list[Result]]]:
-    """Yield batches with their results, costliest first, so that memory runs out at once or never.
+@dataclass
+class Budget:
+    """How much goes through the model at once; it only ever shrinks."""
 
-    When the device is out of memory the batch size halves and the batch is run again.
+    items: int
+    """Most prefixes, or other rows."""
+    positions: int | None = None
+    """Most positions, padding included; None as long as memory has not run out."""
+
+    def fit(self, lengths: Sequence[int]) -> int:
+        """Return how many of the first items, each of so many positions, make a batch.
+
+        At least one, even where it alone is over the budget.
+        """
+        longest = 0
+        for count, length in enumerate(lengths[: self.items]):
+            longest = max(longest, length)
+            if self.positions is not None and count and (count + 1) * longest > self.positions:
+                return count
+        return min(len(lengths), self.items)
+
+    def halve(self, lengths: Sequence[int]) -> bool:
+        """Allow half of what a batch of these lengths took; False when that is nothing."""
+        taken = len(lengths) * max(lengths)
+        self.positions = (taken if self.positions is None else min(self.positions, taken)) // 2
+        return self.positions > 0
+
+
+def parse_budget(batch_size: int | str, max_batch_size: int | None) -> Budget:
+    """Return what lm-eval's `--batch_size` and `--max_batch_size` ask for.
 
     Raises:
-        torch.OutOfMemoryError: when a single item does not fit.
+        AdapterError: when that is neither a positive number nor `auto`.
     """
-    waiting = sorted(items, key=cost, reverse=True)
-    while waiting:
-        batch = waiting[:batch_size]
+    text = str(batch_size)
+    if text.split(":")[0] == "auto":
+        return Budget(max_batch_size or AUTO_ITEMS, AUTO_POSITIONS)
+    if not text.isdigit() or int(text) < 1:
+        raise AdapterError(f"batch_size={batch_size}: give a positive number or auto")
+    return Budget(int(text))
+
+
+def in_batches(
+    items: Iterable[Item],
+    run: Callable[[list[Item]], Result],
+    budget: Budget,
+    length: Callable[[Item], int],
+) -> Iterator[tuple[list[Item], Result]]:
+    """Yield batches, in order, with what `run` returned for each.
+
+    When the device is out of memory the budget halves and the same items are run again.
+
+    Args:
+        items: taken as they are needed.
+        run: what to do with a batch.
+        budget: how large a batch may be.
+        length: positions that an item takes.
+
+    Raises:
+        RuntimeError: when memory does not suffice for the smallest batch.
+    """
+    source = iter(items)
+    waiting: list[Item] = []
+    while True:
+        waiting += islice(source, budget.items - len(waiting))
+        if not waiting:
+            return
+        lengths = [length(item) for item in waiting]
+        count = budget.fit(lengths)
         try:
-            results = run(batch)
-        except torch.OutOfMemoryError:
-            if batch_size == 1:
+            result = run(waiting[:count])
+        except RuntimeError as error:
+            if not out_of_memory(error) or not budget.halve(lengths[:count]):
                 raise
-            batch_size = max(1, len(batch) // 2)
         else:
-            yield batch, results
-            del waiting[: len(batch)]
+            yield waiting[:count], result
+            del waiting[:count]
             continue
         # Outside the handler: the traceback holds the failed batch's tensors.
-        gc.collect()
-        torch.cuda.empty_cache()
-        log.warning("Out of memory: the batch size is %d from here on", batch_size)
+        clear_device_cache(garbage_collection=True)
+        log.warning(
+            "Out of memory with a batch of %d: at most %d positions at once from here on",
+            count,
+            budget.positions,
+        )
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Tell whether a device, or the CPU's allocator, refused memory."""
+    return isinstance(error, torch.OutOfMemoryError) or should_reduce_batch_size(error)

@@ -1,0 +1,134 @@
+"""Try a model on one item before it is trusted with the rest."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+
+from s2s_tasks.adapters.contract import Adapter, Group
+from s2s_tasks.audio import Audio
+from s2s_tasks.prompt import Prompt
+from s2s_tasks.score import Score
+
+log = logging.getLogger(__name__)
+
+TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
+"""Nats a token by which two ways to the same score may differ, by the dtype of the weights.
+
+Measured differences are a tenth of that or less; a wrong position moves trained models by more.
+"""
+ROUNDING = 1e-6
+"""Nats a token between two runs of one forward; different recordings move scores far more."""
+CONTEXT = "Below is a segment of alternating speech and text content: "
+ENDINGS = (" the", " the dog ran to the garden.")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """How far a model may be trusted."""
+
+    shares: bool
+    """Reading a prefix once gives the scores of full forwards."""
+    batches: bool
+    """Full forwards together give the scores of each alone."""
+
+
+def examine(adapter: Adapter, recordings: Sequence[Audio], *, exact: bool) -> Findings:
+    """Compare the ways to a score on two prompts, and warn where they differ.
+
+    Args:
+        adapter: the model.
+        recordings: two, that sound different; none for a model that is to be asked text alone.
+        exact: only full forwards are to be tried.
+    """
+    first: list[str | Audio] = [CONTEXT, *recordings[:1]]
+    second: list[str | Audio] = [CONTEXT, *recordings[1:], " She was glad, she said, and"]
+    prompts = [Prompt.of(*first), Prompt.of(*second)]
+    groups = [
+        Group(prefix, [adapter.encode(prompt, ending) for ending in ENDINGS])
+        for prompt, prefix in zip(prompts, adapter.render(prompts), strict=True)
+    ]
+    rows = [(group.prefix, ids) for group in groups for ids in group.continuations]
+    plain = [score for row in rows for score in adapter.score([row])]
+    tolerance = TOLERANCE.get(adapter.dtype, max(TOLERANCE.values()))
+    name = adapter.fingerprint
+
+    batched = _difference(plain, adapter.score(rows))
+    if not batched <= tolerance:
+        log.warning(
+            "%s: full forwards of several rows together differ from single ones by %.3g nats a "
+            "token (%.3g allowed): every row goes alone from here on",
+            name,
+            batched,
+            tolerance,
+        )
+    if recordings:
+        _warn_if_deaf(adapter, recordings, plain[: len(ENDINGS)])
+    return Findings(
+        shares=not exact and _shares(adapter, groups, plain, tolerance),
+        batches=batched <= tolerance,
+    )
+
+
+def _shares(
+    adapter: Adapter, groups: Sequence[Group], plain: Sequence[Score], tolerance: float
+) -> bool:
+    """Compare prefixes that are read once, alone and together, with full forwards."""
+    try:
+        alone = [score for group in groups for score in adapter.score_groups([group])[0]]
+        together = list(chain.from_iterable(adapter.score_groups(groups)))
+    # A model's code may refuse what it was not written for in any way.
+    except Exception as error:
+        log.warning(
+            "%s cannot go on from a prefix it has read (%s: %s): every request gets a full "
+            "forward, which is exact but slower",
+            adapter.fingerprint,
+            type(error).__name__,
+            error,
+        )
+        log.debug("The failed self-test", exc_info=True)
+        return False
+    difference = max(_difference(plain, alone), _difference(plain, together))
+    if difference <= tolerance:
+        log.info(
+            "%s: contexts are read once for all their continuations (self-test: %.1g nats a token "
+            "from full forwards)",
+            adapter.fingerprint,
+            difference,
+        )
+        return True
+    log.warning(
+        "%s: scores after a prefix that is read once differ from full forwards by %.3g nats a "
+        "token (%.3g allowed): every request gets a full forward, which is exact but slower",
+        adapter.fingerprint,
+        difference,
+        tolerance,
+    )
+    return False
+
+
+def _warn_if_deaf(adapter: Adapter, recordings: Sequence[Audio], heard: Sequence[Score]) -> None:
+    prompt = Prompt.of(CONTEXT, recordings[1])
+    (prefix,) = adapter.render([prompt])
+    rows = [(prefix, adapter.encode(prompt, ending)) for ending in ENDINGS]
+    other = [score for row in rows for score in adapter.score([row])]
+    if _difference(heard, other) <= ROUNDING:
+        log.warning(
+            "%s gives the same scores after two different recordings: it does not hear them, and "
+            "its scores of spoken questions mean nothing. Is its audio part loaded?",
+            adapter.fingerprint,
+        )
+
+
+def _difference(one: Sequence[Score], other: Sequence[Score]) -> float:
+    """Return the largest difference of a token's log-probability, in nats; NaN differs from all."""
+    differences = [
+        abs(a - b)
+        for x, y in zip(one, other, strict=True)
+        for a, b in zip(x.token_logprobs, y.token_logprobs, strict=True)
+    ]
+    return float(torch.tensor(differences).max())
