@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
+import torch
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM
 from lm_eval.models.utils import normalize_gen_kwargs, postprocess_generated_text
@@ -24,6 +25,7 @@ from s2s_tasks.engine.generation import generate
 from s2s_tasks.engine.run import score_requests
 from s2s_tasks.engine.self_test import Findings, examine
 from s2s_tasks.engine.work import Work
+from s2s_tasks.logs import follow_lm_eval
 from s2s_tasks.processes import Processes
 from s2s_tasks.prompt import Prompt, Request, parse_request
 from s2s_tasks.score import Score
@@ -62,10 +64,11 @@ class SpeechLM(TemplateLM):
             AdapterError: when an argument is not the adapter's, or the model does not load.
         """
         super().__init__()
+        follow_lm_eval()
         budget = parse_budget(batch_size, max_batch_size)
         build = type(self).adapter_class
         _check_arguments(build, arguments)
-        self._processes = Processes()
+        self._processes = Processes(device)
         self.adapter = build(device=self._processes.device or device, **arguments)
         self._device = self.adapter.device
         findings = self._examine(exact)
@@ -87,7 +90,7 @@ class SpeechLM(TemplateLM):
         """How many processes share the run."""
         return self._processes.count
 
-    def all_gather(self, tensor: Any) -> Any:
+    def all_gather(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the tensors of all processes in one."""
         return self._processes.all_gather(tensor)
 
@@ -161,7 +164,7 @@ class SpeechLM(TemplateLM):
                 flush(self.cache_hook.dbdict)
                 if work.asked.audio_seconds:
                     bar.set_postfix_str(f"{work.speed:.1f} s of audio/s")
-        log.info("%s: %s", self.adapter.fingerprint, work)
+        log.info("Scoring %s", work)
         _refuse_unfinished(requests, answers)
         return [answers[index] for index in range(len(requests))]
 

@@ -17,10 +17,12 @@ PATIENCE = timedelta(weeks=52)
 class Processes:
     """The processes of a run, of which this is one."""
 
-    def __init__(self) -> None:
-        """Join the others, where a launcher started some."""
+    def __init__(self, device: str | None = None) -> None:
+        """Join the others, where a launcher started some; `device="cpu"` keeps off the GPUs."""
         several = int(os.environ.get("WORLD_SIZE", "1")) > 1
-        self._state = PartialState(timeout=PATIENCE) if several else None
+        # accelerate joins no processes on a CPU unless it is told that this is meant.
+        cpu = device == "cpu" or not torch.accelerator.is_available()
+        self._state = PartialState(cpu=cpu, timeout=PATIENCE) if several else None
 
     @property
     def rank(self) -> int:

@@ -78,7 +78,7 @@ def spread(model: torch.nn.Module, seed: int = 0) -> None:
                 weight.copy_(torch.randn(weight.shape, generator=generator) * 0.1)
 
 
-def llama(folder: Path) -> Path:
+def llama(folder: Path, seed: int = 0) -> Path:
     """Write a causal LM that only reads, with a chat template."""
     words = tokenizer()
     words.chat_template = CHAT_TEMPLATE
@@ -94,7 +94,7 @@ def llama(folder: Path) -> Path:
         eos_token_id=0,
     )
     model = LlamaForCausalLM(config)
-    spread(model)
+    spread(model, seed)
     model.save_pretrained(folder)
     words.save_pretrained(folder)
     return folder
