@@ -1,13 +1,14 @@
 # Needs make and Python 3.11 or later; everything else comes from pip.
 #   make demo [LIMIT=80]  evaluate small speech models on the embedded mini set
 #   make test             lint, types, tests with coverage
+#   make bench            how fast and frugal scoring is, about eight minutes on two cores
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip
 LIMIT ?=
 
-.PHONY: env lint types test demo clean
+.PHONY: env lint types test demo bench clean
 
 env: .venv/stamp
 
@@ -35,6 +36,10 @@ test: lint types
 
 demo: env
 	$(BIN)/s2s-tasks demo $(if $(LIMIT),--limit $(LIMIT))
+
+bench: env
+	$(PIP) install --quiet -c constraints.txt matplotlib
+	$(BIN)/python -m benchmarks.scoring
 
 clean:
 	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -38,21 +38,24 @@ class State:
 class CausalLM:
     """A model, and what its `forward` takes."""
 
-    def __init__(self, model: Any, pad_token_id: int) -> None:
+    def __init__(self, model: Any, pad_token_id: int, audio_token_id: int | None = None) -> None:
         """Look at what `forward` takes.
 
         Args:
             model: a causal LM of transformers, or one that calls one as its `language_model`.
             pad_token_id: of a text token; it is masked wherever it stands.
+            audio_token_id: of the positions where soft tokens go, when these are handed over.
         """
         self.model = model
         self._pad = pad_token_id
+        self._audio = audio_token_id
         parameters = inspect.signature(model.forward).parameters
         inner = inspect.signature(getattr(model, "language_model", model).forward).parameters
         names = parameters.keys() | inner.keys()
         self._cache_name = "cache" if "cache" in names else "past_key_values"
         self._takes_positions = "position_ids" in names
         self._keeps_logits = "logits_to_keep" in parameters
+        self._embeds = "audio_embeds" not in parameters
 
     @property
     def device(self) -> torch.device:
@@ -75,11 +78,11 @@ class CausalLM:
         ids, mask = self._pad_right(rows)
         wanted = sorted({position for span in kept for position in span})
         column = {position: position for position in wanted}
-        inputs = dict(features)
+        inputs = self._inputs(ids, features)
         if self._keeps_logits:
             inputs["logits_to_keep"] = torch.tensor(wanted, device=self.device)
             column = {position: index for index, position in enumerate(wanted)}
-        output = self.model(input_ids=ids, attention_mask=mask, use_cache=False, **inputs)
+        output = self.model(attention_mask=mask, use_cache=False, **inputs)
         return [
             logits[column[span[0]] : column[span[-1]] + 1]
             for logits, span in zip(output.logits, kept, strict=True)
@@ -93,12 +96,11 @@ class CausalLM:
         mask = (torch.arange(ids.shape[1]).flip(0) < lengths[:, None]).long().to(self.device)
         with nullcontext() if self._keeps_logits else self._only_last_position():
             output = self.model(
-                input_ids=ids.to(self.device),
                 attention_mask=mask,
                 use_cache=True,
                 **self._positions((mask.cumsum(-1) - 1).clamp(min=0)),
                 **({"logits_to_keep": 1} if self._keeps_logits else {}),
-                **features,
+                **self._inputs(ids.to(self.device), features),
             )
         cache = output.cache if "cache" in output else output.past_key_values
         return State(cache, mask, output.logits[:, -1])
@@ -118,6 +120,15 @@ class CausalLM:
             **{self._cache_name: state.cache},
         )
         return cast(torch.Tensor, output.logits)
+
+    def _inputs(self, ids: torch.Tensor, features: Features) -> dict[str, torch.Tensor]:
+        """Return tokens and features, or embeddings where soft tokens are there already."""
+        soft = features.get("audio_embeds")
+        if soft is None or not self._embeds or self._audio is None:
+            return {"input_ids": ids, **features}
+        heard = ids.eq(self._audio)
+        embedded = self.model.get_input_embeddings()(ids.masked_fill(heard, self._pad))
+        return {"inputs_embeds": embedded.masked_scatter(heard[..., None], soft.to(embedded))}
 
     def _pad_right(self, rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         tensors = [torch.tensor(row) for row in rows]

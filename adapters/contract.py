@@ -30,6 +30,8 @@ class Prefix:
     features: dict[str, torch.Tensor] = field(default_factory=dict)
     """What else `forward` takes; along the first dimension recordings, or the positions of soft
     tokens, so that those of several prompts can be joined there."""
+    recordings: tuple[str, ...] = ()
+    """sha256 of each recording, in order."""
     transcripts: tuple[str, ...] = ()
     """What a cascade heard in the prompt's recordings."""
 
@@ -69,6 +71,8 @@ class Adapter(ABC):
     """Of the weights that scores come from."""
     embeds_audio: bool = False
     """Whether recordings go into the model itself, not through a transcript."""
+    keeps_audio: bool = False
+    """Whether encodings of recordings come from a store; may be switched off."""
 
     @property
     @abstractmethod

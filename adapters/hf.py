@@ -6,12 +6,15 @@ import copy
 import logging
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from s2s_tasks.adapters.audio_front import AudioFront
 from s2s_tasks.adapters.causal_lm import CausalLM
 from s2s_tasks.adapters.contract import (
     Adapter,
@@ -51,6 +54,8 @@ class HFAdapter(Adapter):
         load_in_4bit: bool = False,
         bnb_4bit_quant_type: str = "fp4",
         bnb_4bit_compute_dtype: str | None = None,
+        audio_cache: str | None = None,
+        audio_cache_gb: float = 20.0,
     ) -> None:
         """Load a folder or a hub model.
 
@@ -67,6 +72,9 @@ class HFAdapter(Adapter):
             load_in_4bit: quantise with bitsandbytes.
             bnb_4bit_quant_type: `fp4` or `nf4`.
             bnb_4bit_compute_dtype: dtype that 4-bit weights are computed in.
+            audio_cache: folder that keeps what the model's audio tower makes of recordings, for
+                other checkpoints with the same tower.
+            audio_cache_gb: how large that folder may become, in GB.
 
         Raises:
             AdapterError: when it cannot be loaded.
@@ -103,7 +111,14 @@ class HFAdapter(Adapter):
         if self.processor is not None:
             extractor = self.processor.feature_extractor
             self.longest_audio = getattr(extractor, "chunk_length", None)
-        self._lm = CausalLM(self.model, self._pad_token_id)
+        self._lm = CausalLM(self.model, self._pad_token_id, self._audio_token_id)
+        self._front: AudioFront | None = None
+        if audio_cache:
+            if self.processor is None:
+                raise AdapterError(f"audio_cache: {name} only reads text; leave audio_cache out")
+            extractor = self.processor.feature_extractor
+            self._front = AudioFront(self.model, extractor, audio_cache, audio_cache_gb)
+            self.keeps_audio = True
         self._elsewhere = threading.local()
 
     @property
@@ -144,7 +159,8 @@ class HFAdapter(Adapter):
     def score(self, rows: Sequence[tuple[Prefix, Sequence[int]]]) -> list[Score]:
         """Score by one full forward over right-padded rows of prefix and continuation."""
         fitted = [(self._cut(prefix, self.max_length - len(ids) + 1), ids) for prefix, ids in rows]
-        answers = score_rows(self._lm, fitted, self._features([prefix for prefix, _ in rows]))
+        features = self._soft_features([prefix for prefix, _ in rows])
+        answers = score_rows(self._lm, fitted, features)
         return [
             Score(*answer, prefix.transcripts)
             for answer, (prefix, _) in zip(answers, rows, strict=True)
@@ -155,7 +171,7 @@ class HFAdapter(Adapter):
         self, groups: Sequence[Group], most_positions: int | None = None
     ) -> list[list[Score]]:
         """Score continuations after prefixes that are read once."""
-        features = self._features([group.prefix for group in groups])
+        features = self._soft_features([group.prefix for group in groups])
         return score_groups(self._lm, groups, features, most_positions)
 
     @torch.inference_mode()
@@ -190,9 +206,15 @@ class HFAdapter(Adapter):
         """Put soft tokens in, where their number is known only once the model has heard."""
         if not isinstance(self.model, CTCSpeechLM):
             return prefix
-        embedded = self.model.embed_audio(**self._to_model(prefix.features))
+        front = self._front if self.keeps_audio else None
+        with front.hearing(prefix.recordings) if front else nullcontext():
+            embedded = self.model.embed_audio(**self._to_model(prefix.features))
         ids = expand(prefix.ids, self.model.config.audio_token_id, [len(e) for e in embedded])
-        return Prefix(ids or [self._renderer.first_id], {"audio_embeds": torch.cat(embedded)})
+        return replace(
+            prefix,
+            ids=ids or [self._renderer.first_id],
+            features={"audio_embeds": torch.cat(embedded)},
+        )
 
     def _cut(self, prefix: Prefix, room: int) -> list[int]:
         """Return a prefix that fits: one too long loses its head, as in lm-eval.
@@ -215,6 +237,26 @@ class HFAdapter(Adapter):
     def _pad_token_id(self) -> int:
         pad, eos = self.tokenizer.pad_token_id, self.tokenizer.eos_token_id
         return next((id_ for id_ in (pad, eos) if isinstance(id_, int)), 0)
+
+    @property
+    def _audio_token_id(self) -> int | None:
+        token = getattr(self.processor, "audio_token", None)
+        return None if token is None else cast(int, self.tokenizer.convert_tokens_to_ids(token))
+
+    def _soft_tokens(self, prefix: Prefix) -> dict[str, torch.Tensor]:
+        """Return what the LM gets in place of recordings, from the store where it is there."""
+        if not prefix.features or self._front is None or not self.keeps_audio:
+            return prefix.features
+        if "audio_embeds" in prefix.features:
+            return prefix.features
+        audio_token = self._audio_token_id
+        assert audio_token is not None
+        with self._front.hearing(prefix.recordings):
+            embedded = self._front.embed(prefix.ids, audio_token, self._to_model(prefix.features))
+        return {"audio_embeds": embedded}
+
+    def _soft_features(self, prefixes: Sequence[Prefix]) -> dict[str, torch.Tensor]:
+        return self._to_model(collate([self._soft_tokens(prefix) for prefix in prefixes]))
 
     def _features(self, prefixes: Sequence[Prefix]) -> dict[str, torch.Tensor]:
         return self._to_model(collate([prefix.features for prefix in prefixes]))

@@ -72,6 +72,11 @@ def load(
     try:
         config = transformers.AutoConfig.from_pretrained(pretrained, **source)
         model_class = find_model_class(config)
+        if model_class is CTCSpeechLM and (placement or peft):
+            raise AdapterError(
+                f"{pretrained}: this kind of model is small, placed whole and takes no peft: leave "
+                "device_map, quantisation and peft out"
+            )
         model = model_class.from_pretrained(
             pretrained,
             dtype=parse_dtype(dtype),
@@ -79,8 +84,6 @@ def load(
             **placement,
             **source,
         )
-        if placement and model_class is CTCSpeechLM:
-            raise AdapterError(f"{pretrained}: this kind of model is small, and placed whole")
         if peft:
             model = _with_peft(model, peft)
         processor = None
@@ -112,7 +115,7 @@ def load(
 
 def _bitsandbytes(settings: Mapping[str, Any]) -> Any:
     if find_spec("bitsandbytes") is None:
-        raise AdapterError("load_in_8bit and load_in_4bit need bitsandbytes: pip install it")
+        raise AdapterError("load_in_8bit and load_in_4bit need it: pip install bitsandbytes")
     dtype = settings["bnb_4bit_compute_dtype"]
     given = dict(settings, bnb_4bit_compute_dtype=parse_dtype(dtype) if dtype else None)
     return transformers.BitsAndBytesConfig(**given)
@@ -124,7 +127,10 @@ def _with_peft(model: Any, peft: str) -> Any:
         raise AdapterError(f"peft={peft} needs the package peft: pip install peft")
     from peft import PeftModel
 
-    return PeftModel.from_pretrained(model, peft).get_base_model()
+    try:
+        return PeftModel.from_pretrained(model, peft).get_base_model()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise AdapterError(f"peft={peft} cannot be loaded: {str(error).strip()}") from error
 
 
 def find_model_class(config: Any) -> Any:

@@ -61,7 +61,7 @@ class Renderer:
         )
         ids = inputs.pop("input_ids")[0].tolist()
         inputs.pop("attention_mask")
-        return Prefix(ids, dict(inputs))
+        return Prefix(ids, dict(inputs), tuple(audio.sha256 for audio in prompt.audio))
 
     def encode(self, prompt: Prompt, continuation: Continuation) -> list[int]:
         """Tokenize a continuation as it follows the prompt.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 import torch
@@ -13,6 +13,10 @@ from s2s_tasks.score import Score
 
 CACHED_POSITION = 0.25
 """What a position in a forked cache costs in memory, next to one that is being computed."""
+FORWARD_COST = {"cpu": 64.0, "cuda": 1024.0}
+"""What one more forward costs by itself, in positions. A CPU reads all weights in the time that it
+computes some thirty, and copies the cache in another thirty (benchmarks/, two cores); a GPU
+launches kernels in that of about a thousand (estimated, not measured)."""
 Tokens = tuple[torch.Tensor, torch.Tensor]
 """Log-probabilities of tokens [T], and whether each was the likeliest [T]."""
 
@@ -53,14 +57,16 @@ def score_groups(
     """
     state = lm.prefill([group.prefix.ids for group in groups], features)
     rows = [(index, ids) for index, group in enumerate(groups) for ids in group.continuations]
-    parts = [[token_logprobs(state.logits[index][None], ids[:1])] for index, ids in rows]
+    parts = [[token] for token in _first_tokens(state.logits, rows)]
     longer = sorted(
         (row for row, (_, ids) in enumerate(rows) if len(ids) > 1),
         key=lambda row: len(rows[row][1]),
         reverse=True,
     )
     prefix_length = state.mask.shape[1]
-    chunks = list(_chunks([len(rows[row][1]) for row in longer], prefix_length, most_positions))
+    lengths = [len(rows[row][1]) - 1 for row in longer]
+    cost = FORWARD_COST.get(lm.device.type, FORWARD_COST["cuda"])
+    chunks = _chunks(lengths, prefix_length, most_positions, cost) if longer else []
     for chunk in chunks:
         chosen = [longer[place] for place in chunk]
         forked = fork(state, [rows[row][0] for row in chosen], last=chunk is chunks[-1])
@@ -73,6 +79,15 @@ def score_groups(
         [Score(*next(answers), group.prefix.transcripts) for _ in group.continuations]
         for group in groups
     ]
+
+
+def _first_tokens(logits: torch.Tensor, rows: Sequence[tuple[int, Sequence[int]]]) -> list[Tokens]:
+    """Score the first token of each row (prefix, token ids) under logits [prefixes, vocabulary]."""
+    logprobs = logits.float().log_softmax(dim=-1)
+    prefixes = torch.tensor([index for index, _ in rows], device=logits.device)
+    tokens = torch.tensor([ids[0] for _, ids in rows], device=logits.device)
+    chosen, greedy = logprobs[prefixes, tokens], logprobs.argmax(dim=-1)[prefixes] == tokens
+    return [(chosen[row, None], greedy[row, None]) for row in range(len(rows))]
 
 
 def token_logprobs(logits: torch.Tensor, targets: Sequence[int]) -> Tokens:
@@ -92,17 +107,44 @@ def token_logprobs(logits: torch.Tensor, targets: Sequence[int]) -> Tokens:
 
 
 def _chunks(
-    lengths: Sequence[int], prefix_length: int, most_positions: int | None
-) -> Iterator[range]:
-    """Cut rows, longest first, such that a chunk's positions are few enough; at least one row."""
-    start = 0
-    while start < len(lengths):
-        count = len(lengths) - start
-        if most_positions is not None:
-            row = lengths[start] + prefix_length * CACHED_POSITION
-            count = max(1, min(count, int(most_positions // row)))
-        yield range(start, start + count)
-        start += count
+    lengths: Sequence[int], prefix_length: int, most_positions: int | None, forward_cost: float
+) -> list[range]:
+    """Cut rows, longest first, into chunks that together cost least; at least one row each.
+
+    A chunk costs the positions of its rows, padded to the longest, and one forward.
+
+    Args:
+        lengths: positions of each row, in falling order.
+        prefix_length: positions in the cache before each row.
+        most_positions: that a chunk may take, cached ones counted as `CACHED_POSITION`.
+        forward_cost: what a forward costs by itself, in positions.
+    """
+    starts = [0] + [i for i in range(1, len(lengths)) if lengths[i] < lengths[i - 1]]
+    ends = [*starts[1:], len(lengths)]
+    best: list[tuple[float, list[range]]] = [(0.0, [])]
+    for place, end in enumerate(ends):
+        options = []
+        for first in range(place + 1):
+            chunk = range(starts[first], end)
+            cost = best[first][0] + len(chunk) * lengths[chunk[0]] + forward_cost
+            options.append((cost, [*best[first][1], chunk]))
+        best.append(min(options, key=lambda option: option[0]))
+    return [
+        piece
+        for chunk in best[-1][1]
+        for piece in _pieces(chunk, lengths[chunk[0]], prefix_length, most_positions)
+    ]
+
+
+def _pieces(
+    chunk: range, length: int, prefix_length: int, most_positions: int | None
+) -> list[range]:
+    """Cut a chunk that takes too many positions."""
+    if most_positions is None:
+        return [chunk]
+    row = length + prefix_length * CACHED_POSITION
+    rows = max(1, int(most_positions // row))
+    return [chunk[start : start + rows] for start in range(0, len(chunk), rows)]
 
 
 def _join(parts: Sequence[Tokens]) -> Tokens:

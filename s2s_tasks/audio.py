@@ -191,7 +191,8 @@ def read_cell(path: str, cell: str) -> bytes:
         group = bisect_right(first_rows, int(row)) - 1
         if not 0 <= group < file.num_row_groups:
             raise LookupError(f"there is no row {row}")
-        cells = file.read_row_group(group, columns=[column]).column(column)
+        table = file.read_row_group(group, columns=[column], use_threads=False)
+        cells = table.column(column)
     data: bytes | None = cells[int(row) - first_rows[group]][int(item)]["bytes"].as_py()
     if data is None:
         raise LookupError("the cell holds no recording")

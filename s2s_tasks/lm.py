@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
 import torch
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM
-from lm_eval.models.utils import normalize_gen_kwargs, postprocess_generated_text
+from lm_eval.models.utils import postprocess_generated_text
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from tqdm import tqdm
 
-from s2s_tasks.adapters.contract import Adapter, AdapterError, Generation, Message, Prefix
+from s2s_tasks.adapters.contract import Adapter, Message, Prefix
+from s2s_tasks.arguments import check_arguments
 from s2s_tasks.data.excerpts import excerpts
 from s2s_tasks.engine.answers import claim, flush
 from s2s_tasks.engine.batches import Budget, in_batches, parse_budget
@@ -25,15 +24,26 @@ from s2s_tasks.engine.generation import generate
 from s2s_tasks.engine.run import score_requests
 from s2s_tasks.engine.self_test import Findings, examine
 from s2s_tasks.engine.work import Work
+from s2s_tasks.instances import (
+    generation_of,
+    prompts_of,
+    question_of,
+    refuse_unfinished,
+    refuse_unheard,
+)
 from s2s_tasks.logs import follow_lm_eval
 from s2s_tasks.processes import Processes
-from s2s_tasks.prompt import Prompt, Request, parse_request
+from s2s_tasks.prompt import Request
 from s2s_tasks.score import Score
 
 log = logging.getLogger(__name__)
 
 SELF_TEST_SECONDS = 2.0
 """How much a model hears when it is tried: enough for a few words."""
+
+
+Window = tuple[int, Prefix, list[int]]
+"""Index of a text, tokens before the window, tokens of it."""
 
 
 class SpeechLM(TemplateLM):
@@ -67,7 +77,7 @@ class SpeechLM(TemplateLM):
         follow_lm_eval()
         budget = parse_budget(batch_size, max_batch_size)
         build = type(self).adapter_class
-        _check_arguments(build, arguments)
+        check_arguments(build, arguments)
         self._processes = Processes(device)
         self.adapter = build(device=self._processes.device or device, **arguments)
         self._device = self.adapter.device
@@ -146,33 +156,37 @@ class SpeechLM(TemplateLM):
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
         """Score continuations after contexts, with or without audio; see `LM.loglikelihood`."""
-        parsed = [Request(_prompt(instance), instance.args[1]) for instance in requests]
-        self._refuse_unheard(requests, [request.prompt for request in parsed])
+        prompts = prompts_of(requests)
+        refuse_unheard(self.adapter, requests, prompts)
+        asked = [
+            Request(prompt, instance.args[1])
+            for prompt, instance in zip(prompts, requests, strict=True)
+        ]
         answers: dict[int, Score] = {}
         work = Work()
-        waiting = Counter(map(_question, requests))
+        waiting = Counter(map(question_of, requests))
         with self._bar("Scoring", len(waiting), "question", disable_tqdm) as bar:
-            batches = score_requests(self.adapter, parsed, self._budget, work, exact=self.exact)
+            batches = score_requests(self.adapter, asked, self._budget, work, exact=self.exact)
             for batch in batches:
                 for index, score in batch:
                     answers[index] = score
                     if math.isfinite(score[0]):
                         self._keep("loglikelihood", requests[index], score)
-                    question = _question(requests[index])
+                    question = question_of(requests[index])
                     waiting[question] -= 1
                     bar.update(not waiting[question])
                 flush(self.cache_hook.dbdict)
                 if work.asked.audio_seconds:
                     bar.set_postfix_str(f"{work.speed:.1f} s of audio/s")
         log.info("Scoring %s", work)
-        _refuse_unfinished(requests, answers)
+        refuse_unfinished(requests, answers)
         return [answers[index] for index in range(len(requests))]
 
     def loglikelihood_rolling(
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[float]:
         """Score whole texts in windows as long as the model; see `LM.loglikelihood_rolling`."""
-        windows: list[tuple[int, Prefix, list[int]]] = []
+        windows: list[Window] = []
         for index, instance in enumerate(requests):
             tokens = self.tok_encode(instance.args[0])
             rolling = get_rolling_token_windows(
@@ -185,7 +199,7 @@ class SpeechLM(TemplateLM):
         totals = [0.0] * len(requests)
         waiting = Counter(index for index, _, _ in windows)
 
-        def run(batch: list[tuple[int, Prefix, list[int]]]) -> list[Score]:
+        def run(batch: list[Window]) -> list[Score]:
             return self.adapter.score([(prefix, ids) for _, prefix, ids in batch])
 
         with self._bar("Scoring texts", len(windows), "window", disable_tqdm) as bar:
@@ -201,15 +215,15 @@ class SpeechLM(TemplateLM):
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Continue contexts, with or without audio; see `LM.generate_until`."""
-        prompts = [_prompt(instance) for instance in requests]
-        self._refuse_unheard(requests, prompts)
+        prompts = prompts_of(requests)
+        refuse_unheard(self.adapter, requests, prompts)
         alike: dict[str, list[int]] = {}
         for index, instance in enumerate(requests):
             alike.setdefault(repr(sorted(instance.args[1].items())), []).append(index)
         answers: dict[int, str] = {}
         with self._bar("Generating", len(requests), "question", disable_tqdm) as bar:
             for indices in alike.values():
-                how = _generation(requests[indices[0]].args[1])
+                how = generation_of(requests[indices[0]].args[1])
                 for batch, texts in generate(self.adapter, prompts, indices, self._budget, how):
                     for index, text in zip(batch, texts, strict=True):
                         answers[index] = postprocess_generated_text(text, list(how.until), None)
@@ -251,88 +265,6 @@ class SpeechLM(TemplateLM):
         """Hand an answer to lm-eval's file under the arguments that lm-eval looks it up by."""
         self.cache_hook.add_partial(kind, instance.args, answer)
 
-    def _refuse_unheard(self, requests: list[Instance], prompts: list[Prompt]) -> None:
-        """Refuse, before any work, recordings that the model would not hear to their end."""
-        spoken = [(i, p) for i, p in zip(requests, prompts, strict=True) if p.audio]
-        if not spoken:
-            return
-        if self.adapter.sampling_rate is None:
-            tasks = ", ".join(sorted({str(instance.task_name) for instance, _ in spoken}))
-            raise AdapterError(
-                f"{tasks}: these tasks ask with recordings, but {self.adapter.fingerprint} only "
-                "reads text; run their _t2t variants, or put an ASR before the model: "
-                "--model speech-cascade --model_args asr=…,lm=…"
-            )
-        limit = self.adapter.longest_audio
-        if limit is None:
-            return
-        too_long = {
-            audio.name: audio.seconds
-            for _, prompt in spoken
-            for audio in prompt.audio
-            if audio.seconds > limit
-        }
-        if too_long:
-            named = [f"{name} ({seconds:.1f} s)" for name, seconds in too_long.items()]
-            raise AdapterError(
-                f"{len(too_long)} recording(s) are longer than the {limit:g} s that the model "
-                f"hears, and none is cut silently: {', '.join(named[:10])}"
-                f"{' …' if len(named) > 10 else ''}; shorten them or leave those questions out"
-            )
 
-
-def _refuse_unfinished(requests: list[Instance], answers: Mapping[int, Score]) -> None:
-    """Refuse scores that are not numbers, before lm-eval's cache keeps them."""
-    broken = {
-        f"{instance.task_name} {instance.doc.get('id', instance.doc_id)}"
-        for index, instance in enumerate(requests)
-        if not math.isfinite(answers[index][0])
-    }
-    if broken:
-        raise AdapterError(
-            f"the model's scores of {len(broken)} question(s) are not finite numbers: "
-            f"{', '.join(sorted(broken)[:20])}{' …' if len(broken) > 20 else ''}. "
-            "Try dtype=float32 or bfloat16, and look at the weights."
-        )
-
-
-def _question(instance: Instance) -> tuple[str, int]:
-    return str(instance.task_name), int(instance.doc_id)
-
-
-def _window_length(window: tuple[int, Prefix, list[int]]) -> int:
+def _window_length(window: Window) -> int:
     return len(window[1].ids) + len(window[2])
-
-
-def _prompt(instance: Instance) -> Prompt:
-    """Return the prompt of a request; text without recordings is never searched for any."""
-    context, _, *media = instance.args
-    recordings = media[0].get("audio", []) if media else []
-    return parse_request(context, recordings) if recordings else Prompt.of(context)
-
-
-def _generation(gen_kwargs: dict[str, Any]) -> Generation:
-    options = dict(normalize_gen_kwargs(gen_kwargs))
-    until = options.pop("until", [])
-    max_new_tokens = options.pop("max_gen_toks")
-    if not options.get("do_sample"):
-        options.pop("temperature", None)
-    return Generation(cast(int, max_new_tokens), tuple(cast(list[str], until)), options)
-
-
-def _check_arguments(build: Callable[..., Adapter], arguments: Mapping[str, Any]) -> None:
-    """Refuse model arguments that the adapter does not take, and name those it does."""
-    known = {
-        name: parameter
-        for name, parameter in inspect.signature(build).parameters.items()
-        if name not in ("self", "device")  # lm-eval has --device
-    }
-    taken = ", ".join(known)
-    for name in arguments:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
-            raise AdapterError(f"no model argument is called {name!r}: {hint}There are: {taken}")
-    for name, parameter in known.items():
-        if parameter.default is parameter.empty and name not in arguments:
-            raise AdapterError(f"the model argument {name} is missing: --model_args {name}=…")

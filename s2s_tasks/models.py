@@ -14,9 +14,11 @@ class SpeechHF(SpeechLM):
     adapter_class = HFAdapter
 
 
-def speech_demo(*, device: str | None = None, dtype: str = "auto") -> HFAdapter:
+def speech_demo(
+    *, device: str | None = None, dtype: str = "auto", audio_cache: str | None = None
+) -> HFAdapter:
     """Load the checkpoint that comes with the package."""
-    return HFAdapter(str(SPEECH_DEMO), device=device, dtype=dtype)
+    return HFAdapter(str(SPEECH_DEMO), device=device, dtype=dtype, audio_cache=audio_cache)
 
 
 class SpeechDemo(SpeechLM):

@@ -208,6 +208,16 @@ def test_work_ahead_is_ordered_bounded_and_elsewhere() -> None:
     assert furthest <= 4
 
 
+def test_work_ahead_keeps_to_one_core_and_leaves_the_model_the_others() -> None:
+    before = torch.get_num_threads()
+    assert {n for _, n in ahead(range(8), lambda _: torch.get_num_threads(), window=4)} == {1}
+    later: list[int] = []
+    thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert [torch.get_num_threads(), *later] == [before, before]
+
+
 def test_a_recording_that_changed_is_named(hearing: HFAdapter, tmp_path: Path) -> None:
     path = tmp_path / "a.wav"
     soundfile.write(path, torch.randn(16000).numpy() * 0.1, 16000)

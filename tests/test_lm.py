@@ -236,3 +236,74 @@ def test_spoken_examples_are_refused(hearing: SpeechHF) -> None:
 def test_wrong_arguments(arguments: str, message: str) -> None:
     with pytest.raises(AdapterError, match=message):
         SpeechHF.create_from_arg_string(arguments)
+
+
+@pytest.fixture
+def text_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Plain text tasks, as lm-eval has thousands: MMLU-style letters, rolling, generation."""
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "datasets"))
+    rows = [
+        {"text": f"Question {i}: which is right?\nA. the dog\nB. the sea\nAnswer:", "gold": i % 2}
+        for i in range(5)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = (
+        "dataset_path: json\n"
+        f"dataset_kwargs: {{data_files: {{test: {tmp_path}/rows.jsonl}}}}\n"
+        "test_split: test\n"
+    )
+    kinds = {
+        "letters": "output_type: multiple_choice\ndoc_to_text: '{{text}}'\n"
+        "doc_to_choice: ['A', 'B']\ndoc_to_target: '{{gold}}'\n",
+        "rolling": "output_type: loglikelihood_rolling\ndoc_to_text: ''\n"
+        "doc_to_target: '{{text}}'\nmetric_list: [{metric: word_perplexity}]\n",
+        "replies": "output_type: generate_until\ndoc_to_text: '{{text}}'\ndoc_to_target: 'A'\n"
+        "generation_kwargs: {max_gen_toks: 4, until: ['\\n']}\n"
+        "metric_list: [{metric: exact_match}]\n",
+    }
+    for name, kind in kinds.items():
+        (tmp_path / f"{name}.yaml").write_text(f"task: {name}\n{data}{kind}")
+    return tmp_path
+
+
+def test_text_tasks_of_every_kind_beside_speech(
+    llama: Path, hearing: SpeechHF, reading: SpeechHF, text_tasks: Path
+) -> None:
+    folders = [str(TASK_CONFIGS), str(text_tasks)]
+    manager = TaskManager(include_path=folders, include_defaults=False)
+    kinds = ["letters", "rolling", "replies"]
+
+    def run(model: Any, *tasks: str) -> dict[str, Any]:
+        return lm_eval.simple_evaluate(
+            model=model, tasks=[*kinds, *tasks], task_manager=manager, bootstrap_iters=0
+        )
+
+    together = run(hearing, "sstorycloze_s2t")
+    assert len(together["samples"]) == 4
+    stock = HFLM(pretrained=str(llama), dtype="float32", device="cpu", batch_size=4)
+    theirs, ours = run(stock), run(reading)
+    for kind in kinds:
+        for metric, value in theirs["results"][kind].items():
+            assert ours["results"][kind][metric] == (
+                pytest.approx(value, rel=1e-4) if isinstance(value, float) else value
+            )
+        for a, b in zip(theirs["samples"][kind], ours["samples"][kind], strict=True):
+            for x, y in zip(a["filtered_resps"], b["filtered_resps"], strict=True):
+                if kind == "letters":
+                    assert y[0] == pytest.approx(x[0], abs=1e-3)
+                    assert y[1] == x[1]
+                else:
+                    assert y == (pytest.approx(x, rel=1e-4) if kind == "rolling" else x)
+
+
+def test_a_question_asked_by_two_tasks_is_computed_once(hearing: SpeechHF) -> None:
+    rows: list[int] = []
+    handle = hearing.adapter.model.register_forward_pre_hook(
+        lambda _, __, inputs: rows.append(len(inputs["input_ids"])), with_kwargs=True
+    )
+    evaluate(hearing, "zh_sstorycloze_t2t")
+    once = sum(rows)
+    rows.clear()
+    evaluate(hearing, "zh_sstorycloze_t2t", "zh_sstorycloze_t2t_upstream")
+    handle.remove()
+    assert sum(rows) == once

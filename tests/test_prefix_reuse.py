@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import tiny
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scoring import scores
 from transformers import (
     Gemma4AudioFeatureExtractor,
@@ -25,7 +27,7 @@ from s2s_tasks.adapters.causal_lm import CausalLM
 from s2s_tasks.adapters.contract import Group, Prefix
 from s2s_tasks.adapters.features import collate
 from s2s_tasks.adapters.hf import HFAdapter
-from s2s_tasks.adapters.likelihood import score_groups, score_rows
+from s2s_tasks.adapters.likelihood import CACHED_POSITION, _chunks, score_groups, score_rows
 from s2s_tasks.audio import Audio
 from s2s_tasks.prompt import Prompt, Request
 
@@ -210,6 +212,27 @@ def test_no_logits_of_the_prefix_are_made(qwen2_audio: Path, recordings: list[Au
     handle.remove()
     assert seen[0] == (1, 1)
     assert sum(rows * positions for rows, positions in seen) < 20
+
+
+@given(
+    lengths=st.lists(st.integers(1, 60), min_size=1, max_size=50),
+    prefix_length=st.integers(1, 300),
+    most_positions=st.none() | st.integers(1, 2000),
+    forward_cost=st.floats(0, 2000),
+)
+def test_rows_are_cut_into_chunks_that_fit_and_cost_no_more(
+    lengths: list[int], prefix_length: int, most_positions: int | None, forward_cost: float
+) -> None:
+    lengths = sorted(lengths, reverse=True)
+    chunks = _chunks(lengths, prefix_length, most_positions, forward_cost)
+    assert [row for chunk in chunks for row in chunk] == list(range(len(lengths)))
+    if most_positions is None:
+        cost = sum(len(chunk) * lengths[chunk[0]] + forward_cost for chunk in chunks)
+        assert cost <= len(lengths) * lengths[0] + forward_cost + 1e-6
+    else:
+        for chunk in chunks:
+            taken = len(chunk) * (lengths[chunk[0]] + prefix_length * CACHED_POSITION)
+            assert len(chunk) == 1 or taken <= most_positions
 
 
 @pytest.fixture

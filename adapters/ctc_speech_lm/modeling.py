@@ -119,11 +119,15 @@ class CTCSpeechLM(nn.Module):
         embeddings = self.heard_embeddings()
         tokens = []
         for spectrogram, frames in zip(input_features, feature_lengths.tolist(), strict=True):
-            hidden = encode(self.audio_encoder, spectrogram[:, :frames]).float()[None]
+            hidden = self.encode_audio(spectrogram[:, :frames]).float()[None]
             lengths = torch.tensor([hidden.shape[1]], device=hidden.device)
             log_probabilities, _ = self.projector(hidden, lengths, embeddings)
             tokens.append(collapse(log_probabilities[0]) @ embeddings)
         return tokens
+
+    def encode_audio(self, spectrogram: torch.Tensor) -> torch.Tensor:
+        """Run the encoder on one recording; see `encode`."""
+        return encode(self.audio_encoder, spectrogram)
 
     def heard_embeddings(self) -> torch.Tensor:
         """Return the LM's embeddings of the tokens that can be heard, in float32: [V, width]."""

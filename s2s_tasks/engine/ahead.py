@@ -9,6 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
 
+import torch
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -26,7 +28,8 @@ def ahead(
     """
     waiting: deque[tuple[Item, Future[Result]]] = deque()
     source = iter(items)
-    with ThreadPoolExecutor(THREADS, thread_name_prefix="s2s-ahead") as pool:
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(THREADS, "s2s-ahead", initializer=_leave_cores_alone) as pool:
         try:
             while True:
                 for item in islice(source, window - len(waiting)):
@@ -37,3 +40,14 @@ def ahead(
                 yield item, future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+            torch.set_num_threads(threads)
+
+
+def _leave_cores_alone() -> None:
+    """Keep this thread's tensor operations on one core.
+
+    A team of helpers for each small operation would wait, spinning, on the cores that the model
+    computes on. torch holds the number by thread, so that of the model does not change; only
+    threads that start later would inherit it, which is why `ahead` sets it back.
+    """
+    torch.set_num_threads(1)

@@ -48,14 +48,13 @@ def examine(adapter: Adapter, recordings: Sequence[Audio], *, exact: bool) -> Fi
     first: list[str | Audio] = [CONTEXT, *recordings[:1]]
     second: list[str | Audio] = [CONTEXT, *recordings[1:], " She was glad, she said, and"]
     prompts = [Prompt.of(*first), Prompt.of(*second)]
-    groups = [
-        Group(prefix, [adapter.encode(prompt, ending) for ending in ENDINGS])
-        for prompt, prefix in zip(prompts, adapter.render(prompts), strict=True)
-    ]
-    rows = [(group.prefix, ids) for group in groups for ids in group.continuations]
-    plain = [score for row in rows for score in adapter.score([row])]
     tolerance = TOLERANCE.get(adapter.dtype, max(TOLERANCE.values()))
     name = adapter.fingerprint
+    if adapter.keeps_audio:
+        adapter.keeps_audio = _keeps(adapter, prompts, tolerance)
+    groups = _groups(adapter, prompts)
+    rows = [(group.prefix, ids) for group in groups for ids in group.continuations]
+    plain = _score_singly(adapter, groups)
 
     batched = _difference(plain, adapter.score(rows))
     if not batched <= tolerance:
@@ -72,6 +71,41 @@ def examine(adapter: Adapter, recordings: Sequence[Audio], *, exact: bool) -> Fi
         shares=not exact and _shares(adapter, groups, plain, tolerance),
         batches=batched <= tolerance,
     )
+
+
+def _groups(adapter: Adapter, prompts: Sequence[Prompt]) -> list[Group]:
+    return [
+        Group(prefix, [adapter.encode(prompt, ending) for ending in ENDINGS])
+        for prompt, prefix in zip(prompts, adapter.render(prompts), strict=True)
+    ]
+
+
+def _score_singly(adapter: Adapter, groups: Sequence[Group]) -> list[Score]:
+    rows = [(group.prefix, ids) for group in groups for ids in group.continuations]
+    return [score for row in rows for score in adapter.score([row])]
+
+
+def _keeps(adapter: Adapter, prompts: Sequence[Prompt], tolerance: float) -> bool:
+    """Compare encodings of recordings that went through the store with fresh ones."""
+    try:
+        # Twice: the first time may write what the second reads.
+        kept = [s for _ in range(2) for s in _score_singly(adapter, _groups(adapter, prompts))]
+    # A model's code may refuse what it was not written for in any way.
+    except Exception as error:
+        problem = f"fail ({type(error).__name__}: {error})"
+    else:
+        adapter.keeps_audio = False
+        fresh = _score_singly(adapter, _groups(adapter, prompts))
+        difference = _difference(kept, [*fresh, *fresh])
+        if difference <= tolerance:
+            return True
+        problem = f"differ by {difference:.3g} nats a token ({tolerance:.3g} allowed)"
+    log.warning(
+        "%s: scores from encodings that audio_cache keeps %s: recordings are encoded anew",
+        adapter.fingerprint,
+        problem,
+    )
+    return False
 
 
 def _shares(
@@ -112,10 +146,7 @@ def _shares(
 
 
 def _warn_if_deaf(adapter: Adapter, recordings: Sequence[Audio], heard: Sequence[Score]) -> None:
-    prompt = Prompt.of(CONTEXT, recordings[1])
-    (prefix,) = adapter.render([prompt])
-    rows = [(prefix, adapter.encode(prompt, ending)) for ending in ENDINGS]
-    other = [score for row in rows for score in adapter.score([row])]
+    other = _score_singly(adapter, _groups(adapter, [Prompt.of(CONTEXT, recordings[1])]))
     if _difference(heard, other) <= ROUNDING:
         log.warning(
             "%s gives the same scores after two different recordings: it does not hear them, and "

@@ -107,11 +107,14 @@ class ChoiceTask(ConfigurableTask):
         """Build one request an ending, each with the recording that belongs to it."""
         requests = super().construct_requests(doc, ctx, **kwargs)
         if self.config.doc_to_audio:
-            recordings = [Audio.from_json(handle) for handle in self.doc_to_audio(doc)]
+            # One object for all endings of a recording: there may be tens of thousands.
+            media = [
+                {"audio": [Audio.from_json(handle).to_json()]} for handle in self.doc_to_audio(doc)
+            ]
             for index, request in enumerate(requests):
-                audio = recordings[index if len(recordings) > 1 else 0]
                 context, continuation, _ = request.arguments
-                request.arguments = (context, continuation, {"audio": [audio.to_json()]})
+                own = media[index if len(media) > 1 else 0]
+                request.arguments = (context, continuation, own)
         return requests
 
     def apply_filters(self) -> list[Instance] | None:

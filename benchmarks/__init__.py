@@ -1,0 +1,1 @@
+"""How fast and how frugal scoring is; run by `make bench`."""

@@ -1,0 +1,101 @@
+"""lm-eval's instances: what they ask, and what of it is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, cast
+
+from lm_eval.api.instance import Instance
+from lm_eval.models.utils import normalize_gen_kwargs
+
+from s2s_tasks.adapters.contract import Adapter, AdapterError, Generation
+from s2s_tasks.prompt import Prompt, parse_request
+from s2s_tasks.score import Score
+
+
+def refuse_unheard(
+    adapter: Adapter, requests: Sequence[Instance], prompts: Sequence[Prompt]
+) -> None:
+    """Refuse, before any work, recordings that the model would not hear to their end.
+
+    Raises:
+        AdapterError: when there are some; the message names them.
+    """
+    spoken = [(i, p) for i, p in zip(requests, prompts, strict=True) if p.audio]
+    if not spoken:
+        return
+    if adapter.sampling_rate is None:
+        tasks = ", ".join(sorted({str(instance.task_name) for instance, _ in spoken}))
+        raise AdapterError(
+            f"{tasks}: these tasks ask with recordings, but {adapter.fingerprint} only "
+            "reads text; run their _t2t variants, or put an ASR before the model: "
+            "--model speech-cascade --model_args asr=…,lm=…"
+        )
+    limit = adapter.longest_audio
+    if limit is None:
+        return
+    too_long = {
+        audio.name: audio.seconds
+        for _, prompt in spoken
+        for audio in prompt.audio
+        if audio.seconds > limit
+    }
+    if too_long:
+        named = [f"{name} ({seconds:.1f} s)" for name, seconds in too_long.items()]
+        raise AdapterError(
+            f"{len(too_long)} recording(s) are longer than the {limit:g} s that the model "
+            f"hears, and none is cut silently: {', '.join(named[:10])}"
+            f"{' …' if len(named) > 10 else ''}; shorten them or leave those questions out"
+        )
+
+
+def refuse_unfinished(requests: list[Instance], answers: Mapping[int, Score]) -> None:
+    """Refuse scores that are not numbers.
+
+    Raises:
+        AdapterError: when there are some; the message names their questions.
+    """
+    broken = {
+        f"{instance.task_name} {instance.doc.get('id', instance.doc_id)}"
+        for index, instance in enumerate(requests)
+        if not math.isfinite(answers[index][0])
+    }
+    if broken:
+        raise AdapterError(
+            f"the model's scores of {len(broken)} question(s) are not finite numbers: "
+            f"{', '.join(sorted(broken)[:20])}{' …' if len(broken) > 20 else ''}. "
+            "Try dtype=float32 or bfloat16, and look at the weights."
+        )
+
+
+def question_of(instance: Instance) -> tuple[str, int | None]:
+    """Return which question of which task a request belongs to."""
+    return str(instance.task_name), instance.doc_id
+
+
+def prompts_of(requests: Sequence[Instance]) -> list[Prompt]:
+    """Return the prompt of each request, one object for all continuations of a question.
+
+    Text without recordings is never searched for any.
+    """
+    known: dict[Hashable, Prompt] = {}
+    prompts = []
+    for instance in requests:
+        context, _, *media = instance.args
+        recordings = media[0].get("audio", []) if media else []
+        key = (context, *(tuple(handle.items()) for handle in recordings))
+        if key not in known:
+            known[key] = parse_request(context, recordings) if recordings else Prompt.of(context)
+        prompts.append(known[key])
+    return prompts
+
+
+def generation_of(gen_kwargs: dict[str, Any]) -> Generation:
+    """Return how to continue a prompt, from lm-eval's `generation_kwargs`."""
+    options = dict(normalize_gen_kwargs(gen_kwargs))
+    until = options.pop("until", [])
+    max_new_tokens = options.pop("max_gen_toks")
+    if not options.get("do_sample"):
+        options.pop("temperature", None)
+    return Generation(cast(int, max_new_tokens), tuple(cast(list[str], until)), options)

@@ -1,0 +1,109 @@
+"""A folder of tensors that can be computed again: bounded, and safe for several processes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+from s2s_tasks.errors import S2STasksError
+
+log = logging.getLogger(__name__)
+
+SUFFIX = ".safetensors"
+RECOUNT = 100
+"""Entries written until the folder is counted anew: other processes write into it too."""
+
+
+class TensorStore:
+    """Tensors by key, below the name of what made them.
+
+    An entry is a safetensors file that appears whole or not at all, so that processes need not
+    wait for each other. When the folder is full, entries of other makers go, the longest unused
+    first; a maker's own stay and no more are added: who reads a data set over and over would
+    otherwise throw each entry out just before it is needed.
+    """
+
+    def __init__(self, folder: str | Path, maker: str, most_bytes: int) -> None:
+        """Open a folder, made if need be.
+
+        Args:
+            folder: of all makers' entries.
+            maker: what makes the entries; another maker's are never returned.
+            most_bytes: that all entries may take together.
+
+        Raises:
+            S2STasksError: when the folder cannot be written to.
+        """
+        self._root, self._own = Path(folder).expanduser(), Path(folder).expanduser() / maker
+        self._most_bytes = most_bytes
+        self._full = False
+        try:
+            self._own.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise S2STasksError(
+                f"{folder}: cannot make the folder ({error}); give one that can be written to"
+            ) from error
+        self._count()
+
+    def get(self, key: str) -> dict[str, torch.Tensor] | None:
+        """Return an entry, or None where there is none that can be read."""
+        path = self._own / f"{key}{SUFFIX}"
+        try:
+            tensors: dict[str, torch.Tensor] = load_file(path)
+            os.utime(path)
+        except FileNotFoundError:
+            return None
+        except (SafetensorError, OSError) as error:
+            log.warning("%s: cannot be read (%s) and is made again", path, error)
+            return None
+        return tensors
+
+    def put(self, key: str, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Keep an entry, if there is room for it."""
+        data = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+        if self._full or not self._has_room(len(data)):
+            return
+        with tempfile.NamedTemporaryFile(dir=self._own, suffix=".part", delete=False) as part:
+            part.write(data)
+        Path(part.name).replace(self._own / f"{key}{SUFFIX}")
+        self._used += len(data)
+        self._written += 1
+
+    def _has_room(self, size: int) -> bool:
+        if self._written >= RECOUNT:
+            self._count()
+        if self._used + size <= self._most_bytes:
+            return True
+        self._count()
+        others = [(path, stat) for path, stat in self._entries() if path.parent != self._own]
+        for path, stat in sorted(others, key=lambda entry: entry[1].st_mtime):
+            if self._used + size <= self._most_bytes:
+                return True
+            path.unlink(missing_ok=True)
+            self._used -= stat.st_size
+        self._full = self._used + size > self._most_bytes
+        if self._full:
+            log.warning(
+                "%s is full (%.1f GB): what is not in it is computed anew each time",
+                self._root,
+                self._used / 1e9,
+            )
+        return not self._full
+
+    def _count(self) -> None:
+        self._used = sum(stat.st_size for _, stat in self._entries())
+        self._written = 0
+
+    def _entries(self) -> Iterator[tuple[Path, os.stat_result]]:
+        for path in self._root.glob(f"*/*{SUFFIX}"):
+            try:
+                yield path, path.stat()
+            except FileNotFoundError:  # another process took it away
+                continue
