@@ -60,7 +60,7 @@ class CascadeAdapter(Adapter):
             AdapterError: when one cannot be loaded.
         """
         self.lm = HFAdapter(lm, device=device, dtype=dtype, trust_remote_code=trust_remote_code)
-        self.device, self.dtype = self.lm.device, self.lm.dtype
+        self.device, self.rounding = self.lm.device, self.lm.rounding
         self.max_length = self.lm.max_length
         try:
             self._pipeline = transformers.pipeline(

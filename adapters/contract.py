@@ -67,8 +67,9 @@ class Adapter(ABC):
     fingerprint: str
     """Model, revision, dtype, checksum of the weights: whatever changes scores."""
     device: torch.device
-    dtype: torch.dtype
-    """Of the weights that scores come from."""
+    rounding: float
+    """Nats by which two ways to the same score may differ a token, on average, for want of
+    precision."""
     embeds_audio: bool = False
     """Whether recordings go into the model itself, not through a transcript."""
     keeps_audio: bool = False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import logging
-import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
+from queue import Empty, SimpleQueue
 from typing import Any, cast
 
 import torch
@@ -34,6 +34,13 @@ from s2s_tasks.prompt import Continuation, Prompt
 from s2s_tasks.score import Score
 
 log = logging.getLogger(__name__)
+
+ROUNDING = {torch.float32: 1e-3, torch.float16: 0.02, torch.bfloat16: 0.07}
+QUANTISED = 0.15
+"""See `Adapter.rounding`, by the dtype of the weights. Measured on five models of 0.1 to 270 M
+parameters, three of them trained: right shortcuts differ by at most 1e-5, 0.006 and 0.04 in fp32,
+fp16 and bf16; one position too many after the prefix makes 0.07 to 2 in fp32, 0.1 to 2 in the
+others. Those of quantised weights were measured on one model only."""
 
 
 class HFAdapter(Adapter):
@@ -97,6 +104,8 @@ class HFAdapter(Adapter):
             quantization=quantization if load_in_8bit or load_in_4bit else None,
         )
         self.model, self.device, self.dtype = loaded.model, loaded.device, loaded.model.dtype
+        quantised = getattr(self.model, "is_quantized", False)
+        self.rounding = QUANTISED if quantised else ROUNDING.get(self.dtype, QUANTISED)
         config = self.model.config
         commit = revision or getattr(config, "_commit_hash", None) or "local"
         if isinstance(self.model, CTCSpeechLM):
@@ -119,7 +128,7 @@ class HFAdapter(Adapter):
             extractor = self.processor.feature_extractor
             self._front = AudioFront(self.model, extractor, audio_cache, audio_cache_gb)
             self.keeps_audio = True
-        self._elsewhere = threading.local()
+        self._idle_renderers: SimpleQueue[Renderer] = SimpleQueue()
 
     @property
     def tokenizer(self) -> Any:
@@ -139,10 +148,15 @@ class HFAdapter(Adapter):
 
     def prepare(self, prompt: Prompt) -> Prefix:
         """Tokenize a prompt and compute the features of its recordings, in any thread."""
-        if not hasattr(self._elsewhere, "renderer"):
-            # Tokenizers change while they are used, and refuse a second thread meanwhile.
-            self._elsewhere.renderer = copy.deepcopy(self._renderer)
-        return cast(Prefix, self._elsewhere.renderer.render(prompt))
+        # Tokenizers change while they are used, and refuse a second thread meanwhile.
+        try:
+            renderer = self._idle_renderers.get_nowait()
+        except Empty:
+            renderer = copy.deepcopy(self._renderer)
+        try:
+            return renderer.render(prompt)
+        finally:
+            self._idle_renderers.put(renderer)
 
     def render(
         self, prompts: Sequence[Prompt], prepared: Sequence[Prefix] | None = None

@@ -86,12 +86,12 @@ def _write_questions(folder: Path, count: int) -> None:
         for number in range(count):
             path = folder / f"{number}.wav"
             soundfile.write(path, random.normal(size=16_000) * 0.1, 16_000)
-            endings = tuple(f"答案{number}之{letter}" for letter in "甲乙丙丁")
+            endings = tuple(f"答案{number:04}之{letter}" for letter in "甲乙丙丁")
             yield place_gold(
                 Row(
                     id=f"scmmlu-{number}",
                     language="zh",
-                    context=f"第{number}个问题是什么？",
+                    context=f"第{number:04}个问题是什么？",
                     endings=endings,
                     gold=0,
                     context_audio=(probe(path),),

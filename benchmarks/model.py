@@ -43,8 +43,8 @@ AUDIO = {
     "max_source_positions": LONGEST_SECONDS * 50,
 }
 SMALL_SECONDS = 2
-SMALL_TEXT = {"vocab_size": 156_032, "hidden_size": 256, "intermediate_size": 512}
-SMALL_TEXT |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4}
+SMALL_TEXT = {"vocab_size": 156_032, "hidden_size": 128, "intermediate_size": 256}
+SMALL_TEXT |= {"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2}
 SMALL_AUDIO = {"d_model": 32, "encoder_layers": 1, "encoder_attention_heads": 2}
 SMALL_AUDIO |= {"encoder_ffn_dim": 64, "max_source_positions": SMALL_SECONDS * 50}
 
