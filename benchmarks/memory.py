@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,15 @@ from s2s_tasks.data.parquet import write_rows
 from s2s_tasks.data.rows import Row, place_gold
 
 FEW, MANY = 200, 2000
+BATCH_SIZE = 8
 
 
 def measure(folder: Path) -> dict[int, dict[str, float]]:
-    """Return peak memory in MB, and milliseconds a question, for each number of questions."""
+    """Return, for each number of questions, peak memory in MB and milliseconds a question.
+
+    The time is that of the first `FEW` questions and of the last: machines are not equally fast
+    from one run to the next.
+    """
     model = write_small(folder / "small")
     found = {}
     for count in (FEW, MANY):
@@ -47,25 +54,32 @@ def run(model: str) -> dict[str, float]:
     from s2s_tasks import TASK_CONFIGS
     from s2s_tasks.models import SpeechHF
 
-    lm = SpeechHF(pretrained=model, dtype="float32", device="cpu", batch_size=8)
-    score, took = lm.loglikelihood, []
+    lm = SpeechHF(pretrained=model, dtype="float32", device="cpu", batch_size=BATCH_SIZE)
+    score, starts = lm.adapter.score_groups, []
 
-    def timed(*given: Any, **options: Any) -> Any:
-        start = time.perf_counter()
-        answers = score(*given, **options)
-        took.append(1000 * (time.perf_counter() - start))
-        return answers
+    def timed(*given: Any) -> Any:
+        starts.append(time.perf_counter())
+        return score(*given)
 
-    lm.loglikelihood = timed  # type: ignore[method-assign]
-    results = lm_eval.simple_evaluate(
+    lm.adapter.score_groups = timed  # type: ignore[method-assign]
+    lm_eval.simple_evaluate(
         model=lm,
         tasks=["scmmlu_s2t"],
         task_manager=TaskManager(include_path=str(TASK_CONFIGS), include_defaults=False),
         bootstrap_iters=0,
         log_samples=False,
     )
-    questions = results["n-samples"]["scmmlu_s2t"]["effective"]
-    return {"megabytes": _peak_memory(), "milliseconds": sum(took) / questions}
+    batches = FEW // BATCH_SIZE
+    return {
+        "megabytes": _peak_memory(),
+        "first": _milliseconds(starts[: batches + 1]),
+        "last": _milliseconds(starts[-batches - 1 :]),
+    }
+
+
+def _milliseconds(starts: list[float]) -> float:
+    """Return the median time a question, from the times at which batches began."""
+    return 1000 * statistics.median(b - a for a, b in pairwise(starts)) / BATCH_SIZE
 
 
 def _peak_memory() -> float:

@@ -51,9 +51,11 @@ def _table(found: dict[str, Any]) -> list[str]:
                 f"| {title} | {way} | {statistics.median(seconds):.2f} | "
                 f"{_ratio(slowest, seconds):.2f} | {_ratio(seconds, limit):.2f} |"
             )
-    lines += ["", "| questions | peak memory, MB | ms a question |", "|--:|--:|--:|"]
+    lines += ["", "| questions | peak memory, MB | ms a question, first 200 | last 200 |"]
+    lines += ["|--:|--:|--:|--:|"]
     for count, run in found["memory"].items():
-        lines.append(f"| {count:,} | {run['megabytes']:.0f} | {run['milliseconds']:.1f} |")
+        times = f"{run['first']:.1f} | {run['last']:.1f}"
+        lines.append(f"| {count:,} | {run['megabytes']:.0f} | {times} |")
     lines += ["", "| target | found | wanted | |", "|---|--:|--:|---|"]
     for target in found["targets"]:
         sign = "≤" if target["at_most"] else "≥"

@@ -60,7 +60,9 @@ def test_english_is_asked_of_the_speech_llm_and_mandarin_of_the_cascade(
     assert len(list(kept.rglob("results_*.json"))) == 2
 
 
-@pytest.mark.parametrize("fixed", [["--tasks", "mmlu"], ["--model=hf"], ["--limit", "0"]])
+@pytest.mark.parametrize(
+    "fixed", [["--tasks", "mmlu"], ["--model=hf"], ["--limit", "0"], ["--use_cache", "f"]]
+)
 def test_what_the_demo_decides_is_not_for_lm_eval(fixed: list[str]) -> None:
     with pytest.raises(SystemExit):
         demo.main(fixed)

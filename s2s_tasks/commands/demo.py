@@ -37,8 +37,11 @@ def main(arguments: Sequence[str]) -> int:
     options, further = parser.parse_known_args(arguments)
     if options.limit < 1:
         parser.error(f"--limit {options.limit}: at least one question a set")
-    for fixed in {"--model", "--model_args", "--tasks"} & {word.split("=")[0] for word in further}:
+    given = {word.split("=")[0] for word in further}
+    for fixed in {"--model", "--model_args", "--tasks"} & given:
         parser.error(f"{fixed} is the demo's own; lm_eval takes every other model and task")
+    if given & {"--use_cache", "-c"}:
+        parser.error("--use_cache: the demo asks two models, and a file holds answers of one")
     asr, lm, _ = map(model_folder, ("whisper-base", "gemma-3-270m", "smollm2-135m-instruct"))
     cascade = f"asr={asr},lm={lm},dtype=bfloat16,asr_dtype=bfloat16"
     runs = (
