@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
-import transformers
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from s2s_tasks.adapters.contract import AdapterError
@@ -37,12 +36,8 @@ class AudioFront:
             AdapterError: when the model has no part of a known name that hears.
         """
         owner, tower = _find_tower(model)
-        settings = (
-            type(tower).__name__,
-            feature_extractor.to_json_string(),
-            transformers.__version__,
-        )
-        maker = checksum(tower.state_dict().items(), *settings)
+        settings = (type(tower).__name__, feature_extractor.to_json_string())
+        maker = checksum(tower, *settings)
         self._store = TensorStore(folder, maker, int(most_gigabytes * GIGABYTE))
         self._model = model
         self._heard: str | None = None

@@ -16,7 +16,7 @@ from s2s_tasks.adapters.contract import (
     Message,
     Prefix,
 )
-from s2s_tasks.adapters.fingerprint import checksum
+from s2s_tasks.adapters.fingerprint import checksum, describe
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.adapters.hf_loading import parse_dtype
 from s2s_tasks.audio import Audio, Waveform
@@ -77,7 +77,12 @@ class CascadeAdapter(Adapter):
         extractor = self._pipeline.feature_extractor
         self.sampling_rate = self._asr_rate = extractor.sampling_rate
         self.longest_audio = getattr(extractor, "chunk_length", None)
-        weights = checksum(self._pipeline.model.state_dict().items())
+        settings = [
+            *describe(self._pipeline.tokenizer, None),
+            extractor.to_json_string(),
+            repr(getattr(self._pipeline.model, "generation_config", None)),
+        ]
+        weights = checksum(self._pipeline.model, *settings)
         hearing = f"{asr}:{weights}:{asr_dtype}:{asr_num_beams}:{language}"
         self.fingerprint = f"{hearing}+{self.lm.fingerprint}"
         # Only a fixed window (Whisper's) makes a batch harmless: elsewhere padding is heard.
@@ -89,7 +94,7 @@ class CascadeAdapter(Adapter):
         self._takes_language = bool(getattr(generation, "lang_to_id", None))
         if language not in (None, "auto") and not self._takes_language:
             raise AdapterError(f"language={language}: {asr} takes no language; leave it out")
-        self._transcripts: dict[str, str] = {}
+        self._transcripts: dict[tuple[str, str | None], str] = {}
 
     @property
     def tokenizer(self) -> Any:
@@ -99,7 +104,8 @@ class CascadeAdapter(Adapter):
     def prepare(self, prompt: Prompt) -> dict[str, Waveform]:
         """Decode what has not been heard yet, in any thread."""
         rate = self._asr_rate
-        return {a.sha256: a.load(rate) for a in prompt.audio if a.sha256 not in self._transcripts}
+        new = [audio for audio in prompt.audio if self._identity(audio) not in self._transcripts]
+        return {audio.sha256: audio.load(rate) for audio in new}
 
     def render(
         self, prompts: Sequence[Prompt], prepared: Sequence[Mapping[str, Waveform]] | None = None
@@ -109,7 +115,10 @@ class CascadeAdapter(Adapter):
         self._hear([audio for prompt in prompts for audio in prompt.audio], decoded)
         written = self.lm.render([self._write(prompt) for prompt in prompts])
         return [
-            Prefix(prefix.ids, transcripts=tuple(self._transcripts[a.sha256] for a in prompt.audio))
+            Prefix(
+                prefix.ids,
+                transcripts=tuple(self._transcripts[self._identity(a)] for a in prompt.audio),
+            )
             for prefix, prompt in zip(written, prompts, strict=True)
         ]
 
@@ -139,21 +148,28 @@ class CascadeAdapter(Adapter):
     def _write(self, prompt: Prompt) -> Prompt:
         return Prompt.of(
             *(
-                self._transcripts[segment.sha256] if isinstance(segment, Audio) else segment
+                self._transcripts[self._identity(segment)]
+                if isinstance(segment, Audio)
+                else segment
                 for segment in prompt.segments
             )
         )
 
     def _hear(self, recordings: Sequence[Audio], decoded: Mapping[str, Waveform]) -> None:
         """Transcribe what has not been heard yet; a recording is heard once a run."""
-        new = {a.sha256: a for a in recordings if a.sha256 not in self._transcripts}
-        for language in dict.fromkeys(self._language_of(audio) for audio in new.values()):
-            spoken = [audio for audio in new.values() if self._language_of(audio) == language]
+        identities = {self._identity(audio): audio for audio in recordings}
+        new = {key: audio for key, audio in identities.items() if key not in self._transcripts}
+        for language in dict.fromkeys(language for _, language in new):
+            spoken = [audio for key, audio in new.items() if key[1] == language]
             sounds = [
                 decoded[a.sha256] if a.sha256 in decoded else a.load(self._asr_rate) for a in spoken
             ]
             for audio, text in zip(spoken, self._recognize(sounds, language), strict=True):
-                self._transcripts[audio.sha256] = text
+                self._transcripts[self._identity(audio)] = text
+
+    def _identity(self, audio: Audio) -> tuple[str, str | None]:
+        """What a transcript belongs to: the content, and the language it is listened to in."""
+        return audio.sha256, self._language_of(audio)
 
     def _language_of(self, audio: Audio) -> str | None:
         if not self._takes_language or self._language == "auto":

@@ -31,8 +31,6 @@ class State:
     """The model's own, of `rows` prefixes."""
     mask: torch.Tensor
     """1 where a prefix has a position; padding is on the left: [rows, positions]."""
-    logits: torch.Tensor
-    """What the model expects after each prefix: [rows, vocabulary]."""
 
 
 class CausalLM:
@@ -56,6 +54,7 @@ class CausalLM:
         self._takes_positions = "position_ids" in names
         self._keeps_logits = "logits_to_keep" in parameters
         self._embeds = "audio_embeds" not in parameters
+        self._spread = len(set(getattr(model, "hf_device_map", {}).values())) > 1
 
     @property
     def device(self) -> torch.device:
@@ -79,17 +78,27 @@ class CausalLM:
         wanted = sorted({position for span in kept for position in span})
         column = {position: position for position in wanted}
         inputs = self._inputs(ids, features)
-        if self._keeps_logits:
-            inputs["logits_to_keep"] = torch.tensor(wanted, device=self.device)
+        options: dict[str, Any] = {}
+        if self._keeps_logits and self._spread:
+            # Positions in a tensor would be on the first device, the output layer is on the last.
+            options["logits_to_keep"] = ids.shape[1] - wanted[0]
+            column = {position: position - wanted[0] for position in wanted}
+        elif self._keeps_logits:
+            options["logits_to_keep"] = torch.tensor(wanted, device=self.device)
             column = {position: index for index, position in enumerate(wanted)}
-        output = self.model(attention_mask=mask, use_cache=False, **inputs)
+        output = self.model(attention_mask=mask, use_cache=False, **inputs, **options)
         return [
             logits[column[span[0]] : column[span[-1]] + 1]
             for logits, span in zip(output.logits, kept, strict=True)
         ]
 
-    def prefill(self, prefixes: Sequence[Sequence[int]], features: Features) -> State:
-        """Read prefixes [T] once, left-padded, so that all end at the same position."""
+    def prefill(
+        self, prefixes: Sequence[Sequence[int]], features: Features
+    ) -> tuple[State, torch.Tensor]:
+        """Read prefixes [T] once, left-padded, so that all end at the same position.
+
+        Returns what the model keeps, and the logits after each prefix: [rows, vocabulary].
+        """
         flipped = [torch.tensor(ids[::-1]) for ids in prefixes]
         ids = pad_sequence(flipped, batch_first=True, padding_value=self._pad).flip(1)
         lengths = torch.tensor([len(row) for row in flipped])
@@ -103,7 +112,7 @@ class CausalLM:
                 **self._inputs(ids.to(self.device), features),
             )
         cache = output.cache if "cache" in output else output.past_key_values
-        return State(cache, mask, output.logits[:, -1])
+        return State(cache, mask), output.logits[:, -1]
 
     def extend(self, state: State, continuations: Sequence[Sequence[int]]) -> torch.Tensor:
         """Read a continuation [T] after each prefix; what stands behind its end means nothing.
@@ -163,4 +172,4 @@ def fork(state: State, rows: Sequence[int], *, last: bool = False) -> State:
     index = torch.tensor(rows, device=state.mask.device)
     cache = state.cache if last else copy.deepcopy(state.cache)
     cache.reorder_cache(index)
-    return State(cache, state.mask[index], state.logits[index])
+    return State(cache, state.mask[index])

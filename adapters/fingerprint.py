@@ -3,37 +3,54 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 import torch
+import transformers
+from accelerate.utils import align_module_device
 
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def checksum(tensors: Iterable[tuple[str, torch.Tensor]], *settings: str) -> str:
-    """Return 12 hexadecimal digits that change when a bit of a tensor, or a setting, does.
+def checksum(model: torch.nn.Module, *settings: str) -> str:
+    """Return 12 hexadecimal digits that change with the weights, the configuration and `settings`.
 
-    Each tensor adds its name, type, shape, and the sum of its elements' bits as integers: one
-    pass at the speed of the device's memory, where a cryptographic hash of a large model would
-    take as long as loading it.
+    Each tensor adds its name, type and shape, the sum of its elements' bits as integers, and that
+    of its rows weighted by their number: one pass at the speed of the device's memory, where a
+    cryptographic hash of a large model would take as long as loading it.
     """
     described, sums = [], []
-    for name, tensor in tensors:
+    for name, tensor in _tensors(model):
         described.append(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}")
-        if not tensor.is_meta:  # weights that accelerate keeps on disk
-            bits = tensor.detach().contiguous().view(_INTEGERS[tensor.element_size()])
-            sums.append(bits.sum(dtype=torch.int64).cpu())
-    digest = hashlib.sha256("\n".join([*settings, *described]).encode())
-    digest.update(torch.stack(sums).numpy().tobytes() if sums else b"")
+        bits = tensor.detach().contiguous().view(-1).view(_INTEGERS[tensor.element_size()])
+        rows = bits.view(len(tensor) if tensor.dim() else 1, -1).sum(1, dtype=torch.int64)
+        weights = torch.arange(1, len(rows) + 1, device=rows.device)
+        sums.append(torch.stack([rows.sum(), (rows * weights).sum()]).cpu())
+    config = getattr(model, "config", None)
+    if config is not None:
+        described.append(config.to_json_string())
+    described += [transformers.__version__, *settings]
+    digest = hashlib.sha256("\n".join(described).encode())
+    digest.update(torch.cat(sums).numpy().tobytes())
     return digest.hexdigest()[:12]
 
 
-def describe(renderer: Any) -> list[str]:
+def describe(tokenizer: Any, processor: Any | None) -> list[str]:
     """Return the settings of a tokenizer and processor that change what a prompt becomes."""
-    tokenizer = renderer.tokenizer
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    settings = [backend.to_str() if backend is not None else repr(tokenizer)]
-    if renderer.processor is not None:
-        settings.append(renderer.processor.feature_extractor.to_json_string())
+    words = sorted(tokenizer.get_vocab().items())
+    settings = [backend.to_str() if backend is not None else repr((tokenizer, words))]
+    if processor is not None:
+        parts = (processor, processor.feature_extractor)
+        settings += [part.to_json_string() for part in parts if hasattr(part, "to_json_string")]
     return settings
+
+
+def _tensors(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield parameters and buffers, those too that accelerate keeps elsewhere until they run."""
+    for path, module in model.named_modules():
+        with align_module_device(module):
+            for name, tensor in (*module._parameters.items(), *module._buffers.items()):
+                if tensor is not None and tensor.numel():
+                    yield f"{path}.{name}", tensor

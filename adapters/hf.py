@@ -112,7 +112,10 @@ class HFAdapter(Adapter):
             commit = self.model.identity
         name = f"{pretrained}+{peft}" if peft else pretrained
         self._renderer = Renderer(name, loaded.tokenizer, loaded.processor)
-        weights = checksum(self.model.state_dict().items(), *describe(self._renderer))
+        settings = describe(self.tokenizer, self.processor)
+        if peft:
+            settings.append(repr(self.model.peft_config))
+        weights = checksum(self.model, *settings)
         kind = f"{type(self.model).__name__}:{self.dtype}"
         self.fingerprint = f"{name}@{commit}:{kind}:{weights}"
         self.sampling_rate = self._renderer.sampling_rate
@@ -163,7 +166,7 @@ class HFAdapter(Adapter):
     ) -> list[Prefix]:
         """Tokenize prompts; recordings become the processor's features, or soft tokens."""
         prefixes = prepared or [self._renderer.render(prompt) for prompt in prompts]
-        return [self._hear(p) if p.features else p for p in prefixes]
+        return [self._embed_audio(p) if p.features else p for p in prefixes]
 
     def encode(self, prompt: Prompt, continuation: Continuation) -> list[int]:
         """Tokenize a continuation as it follows the prompt; see `Renderer.encode`."""
@@ -216,7 +219,7 @@ class HFAdapter(Adapter):
         """Render a conversation with the model's own template."""
         return self._renderer.chat(messages, add_generation_prompt=add_generation_prompt)
 
-    def _hear(self, prefix: Prefix) -> Prefix:
+    def _embed_audio(self, prefix: Prefix) -> Prefix:
         """Put soft tokens in, where their number is known only once the model has heard."""
         if not isinstance(self.model, CTCSpeechLM):
             return prefix

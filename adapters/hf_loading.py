@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -61,6 +63,11 @@ def load(
         AdapterError: when it is not there, or transformers knows no class for it.
     """
     source = {"revision": revision, "trust_remote_code": trust_remote_code}
+    if device_map and (device == "cpu" or int(os.environ.get("WORLD_SIZE", "1")) > 1):
+        raise AdapterError(
+            f"device_map={device_map} places the model itself: leave --device cpu out, and start "
+            "one process"
+        )
     target = pick_device(device)
     placement: dict[str, Any] = {"device_map": device_map} if device_map else {}
     if quantization:
@@ -94,7 +101,7 @@ def load(
             if processor is not None
             else transformers.AutoTokenizer.from_pretrained(pretrained, **source)
         )
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
         raise AdapterError(
             f"pretrained={pretrained} cannot be loaded: {str(error).strip()}\n"
             "Give a folder that save_pretrained wrote, or the id of a model on the hub; without "
@@ -128,9 +135,15 @@ def _with_peft(model: Any, peft: str) -> Any:
     from peft import PeftModel
 
     try:
-        return PeftModel.from_pretrained(model, peft).get_base_model()
-    except (OSError, ValueError, RuntimeError) as error:
+        with warnings.catch_warnings():
+            # Weights that find no place: what is left would be the model without the adapter.
+            warnings.filterwarnings("error", message="Found missing adapter keys")
+            adapted = PeftModel.from_pretrained(model, peft)
+    except (OSError, ValueError, RuntimeError, UserWarning) as error:
         raise AdapterError(f"peft={peft} cannot be loaded: {str(error).strip()}") from error
+    if adapted.active_peft_config.is_prompt_learning:
+        raise AdapterError(f"peft={peft}: adapters that add virtual tokens are not supported")
+    return adapted.get_base_model()
 
 
 def find_model_class(config: Any) -> Any:

@@ -55,9 +55,9 @@ def score_groups(
         features: what else the model takes, for all prefixes together.
         most_positions: how much to compute at once after the prefixes; None for all of it.
     """
-    state = lm.prefill([group.prefix.ids for group in groups], features)
+    state, logits_after = lm.prefill([group.prefix.ids for group in groups], features)
     rows = [(index, ids) for index, group in enumerate(groups) for ids in group.continuations]
-    parts = [[token] for token in _first_tokens(state.logits, rows)]
+    parts = [[token] for token in _first_tokens(logits_after, rows)]
     longer = sorted(
         (row for row, (_, ids) in enumerate(rows) if len(ids) > 1),
         key=lambda row: len(rows[row][1]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, cast
 
 from lm_eval.api.instance import Instance
@@ -11,7 +11,6 @@ from lm_eval.models.utils import normalize_gen_kwargs
 
 from s2s_tasks.adapters.contract import Adapter, AdapterError, Generation
 from s2s_tasks.prompt import Prompt, parse_request
-from s2s_tasks.score import Score
 
 
 def refuse_unheard(
@@ -50,16 +49,16 @@ def refuse_unheard(
         )
 
 
-def refuse_unfinished(requests: list[Instance], answers: Mapping[int, Score]) -> None:
-    """Refuse scores that are not numbers.
+def refuse_unfinished(requests: Sequence[Instance], logprobs: Sequence[float]) -> None:
+    """Refuse scores that are not numbers: lm-eval's file of answers would keep them.
 
     Raises:
         AdapterError: when there are some; the message names their questions.
     """
     broken = {
         f"{instance.task_name} {instance.doc.get('id', instance.doc_id)}"
-        for index, instance in enumerate(requests)
-        if not math.isfinite(answers[index][0])
+        for instance, logprob in zip(requests, logprobs, strict=True)
+        if not math.isfinite(logprob)
     }
     if broken:
         raise AdapterError(

@@ -179,7 +179,7 @@ class SpeechLM(TemplateLM):
                 if work.asked.audio_seconds:
                     bar.set_postfix_str(f"{work.speed:.1f} s of audio/s")
         log.info("Scoring %s", work)
-        refuse_unfinished(requests, answers)
+        refuse_unfinished(requests, [answers[index][0] for index in range(len(requests))])
         return [answers[index] for index in range(len(requests))]
 
     def loglikelihood_rolling(
@@ -211,6 +211,7 @@ class SpeechLM(TemplateLM):
                         self._keep("loglikelihood_rolling", requests[index], totals[index])
                     bar.update()
                 flush(self.cache_hook.dbdict)
+        refuse_unfinished(requests, totals)
         return totals
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
@@ -255,7 +256,7 @@ class SpeechLM(TemplateLM):
         if not self.adapter.embeds_audio:
             return examine(self.adapter, [], exact=exact)
         seconds = min(SELF_TEST_SECONDS, self.adapter.longest_audio or math.inf)
-        with excerpts(seconds) as recordings:
+        with excerpts(seconds, 0.6 * seconds, seconds) as recordings:
             return examine(self.adapter, recordings, exact=exact)
 
     def _bar(self, what: str, total: int, unit: str, disable: bool) -> tqdm[Any]:

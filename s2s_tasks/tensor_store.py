@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -17,6 +19,9 @@ from s2s_tasks.errors import S2STasksError
 log = logging.getLogger(__name__)
 
 SUFFIX = ".safetensors"
+PART = ".part"
+ABANDONED = 3600
+"""Seconds after which a file that is not whole belongs to a process that was killed."""
 RECOUNT = 100
 """Entries written until the folder is counted anew: other processes write into it too."""
 
@@ -66,13 +71,26 @@ class TensorStore:
         return tensors
 
     def put(self, key: str, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Keep an entry, if there is room for it."""
-        data = save({name: tensor.contiguous() for name, tensor in tensors.items()})
-        if self._full or not self._has_room(len(data)):
+        """Keep an entry, if there is room for it; a folder that fails is not worth a run."""
+        if self._full:
             return
-        with tempfile.NamedTemporaryFile(dir=self._own, suffix=".part", delete=False) as part:
-            part.write(data)
-        Path(part.name).replace(self._own / f"{key}{SUFFIX}")
+        data = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+        try:
+            if self._has_room(len(data)):
+                self._write(self._own / f"{key}{SUFFIX}", data)
+        except OSError as error:
+            self._full = True
+            log.warning("%s: nothing more is kept (%s)", self._root, error)
+
+    def _write(self, path: Path, data: bytes) -> None:
+        with tempfile.NamedTemporaryFile(dir=self._own, suffix=PART, delete=False) as part:
+            try:
+                part.write(data)
+                part.flush()
+                Path(part.name).replace(path)
+            except OSError:
+                Path(part.name).unlink(missing_ok=True)
+                raise
         self._used += len(data)
         self._written += 1
 
@@ -98,6 +116,10 @@ class TensorStore:
         return not self._full
 
     def _count(self) -> None:
+        for path in self._root.glob(f"*/*{PART}"):
+            with suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > ABANDONED:
+                    path.unlink()
         self._used = sum(stat.st_size for _, stat in self._entries())
         self._written = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import threading
 from collections.abc import Callable
@@ -208,3 +209,28 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(S2STasksError, match=r"file: cannot make the folder .*can be written to"):
         TensorStore(tmp_path / "file", "m", 10)
+
+
+def test_a_folder_that_fails_midway_ends_no_run(
+    tmp_path: Path, put: Put, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = TensorStore(tmp_path, "m", 10**6)
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    put(store, "a")
+    put(store, "b")
+    assert caplog.text.count("No space left on device") == 1
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
+    old, fresh = tmp_path / "m" / "x.part", tmp_path / "m" / "y.part"
+    old.parent.mkdir()
+    for path in (old, fresh):
+        path.write_bytes(b"half")
+    os.utime(old, (1, 1))
+    TensorStore(tmp_path, "m", 10**6)
+    assert [old.exists(), fresh.exists()] == [False, True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,16 @@ def test_generation_after_speech_equals_that_after_the_transcript(
 def test_an_asr_that_is_none(llama: Path) -> None:
     with pytest.raises(AdapterError, match="asr=no/such-asr cannot be loaded"):
         CascadeAdapter("no/such-asr", str(llama))
+
+
+def test_one_recording_in_two_languages_is_heard_twice(
+    wav2vec2: Path, llama: Path, recordings: list[Audio], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cascade = CascadeAdapter(asr=str(wav2vec2), lm=str(llama), device="cpu", dtype="float32")
+    cascade._takes_language = True  # as Whisper does
+    monkeypatch.setattr(
+        cascade, "_recognize", lambda sounds, language: [f"heard in {language}"] * len(sounds)
+    )
+    prompts = [Prompt.of(replace(recordings[0], language=code)) for code in ("en", "zh")]
+    prefixes = cascade.render(prompts, [cascade.prepare(prompt) for prompt in prompts])
+    assert [prefix.transcripts for prefix in prefixes] == [("heard in en",), ("heard in zh",)]

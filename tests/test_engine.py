@@ -225,3 +225,44 @@ def test_a_recording_that_changed_is_named(hearing: HFAdapter, tmp_path: Path) -
     soundfile.write(path, torch.randn(16000).numpy() * 0.1, 16000)
     with pytest.raises(Exception, match=r"a\.wav: the recording changed since it was indexed"):
         scores(hearing, [request])
+
+
+def test_memory_that_runs_out_while_hearing_halves_too(
+    ctc_speech_lm: Path, recordings: list[Audio], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = HFAdapter(str(ctc_speech_lm), dtype="float32", device="cpu")
+    requests = [Request(Prompt.of("Listen: ", a), e) for a in recordings for e in ENDINGS]
+    expected = scores(adapter, requests, 1)
+    render, sizes = adapter.render, []
+
+    def scarce(prompts: list[Prompt], prepared: Any = None) -> Any:
+        sizes.append(len(prompts))
+        if len(prompts) > 1:
+            raise torch.OutOfMemoryError("simulated")
+        return render(prompts, prepared)
+
+    monkeypatch.setattr(adapter, "render", scarce)
+    found = scores(adapter, requests, 4)
+    assert sizes[0] == 3
+    assert {r: s[0] for r, s in found.items()} == pytest.approx(
+        {r: s[0] for r, s in expected.items()}, abs=1e-4
+    )
+
+
+def test_a_question_too_long_for_the_model_is_named(
+    hearing: HFAdapter, recordings: list[Audio], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "max_length", 20)
+    with pytest.raises(AdapterError, match=r"0\.wav and a continuation take \d+ positions.*20"):
+        scores(hearing, [Request(Prompt.of("Hm: ", recordings[0]), " t")])
+
+
+def test_what_a_processor_refuses_is_named(
+    hearing: HFAdapter, recordings: list[Audio], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise ValueError("too short for me")
+
+    monkeypatch.setattr(hearing, "prepare", refuse)
+    with pytest.raises(AdapterError, match=r"0\.wav cannot be made ready.*too short for me"):
+        scores(hearing, [Request(Prompt.of("Hm: ", recordings[0]), " t")])

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
+from typing import Any
 
 import peft
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from scoring import scores
-from transformers import Qwen2AudioForConditionalGeneration, Qwen2AudioProcessor
+from transformers import (
+    AutoModelForCausalLM,
+    Qwen2AudioForConditionalGeneration,
+    Qwen2AudioProcessor,
+)
 
 from s2s_tasks.adapters import hf_loading
+from s2s_tasks.adapters.causal_lm import CausalLM
 from s2s_tasks.adapters.contract import AdapterError
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.audio import Audio
@@ -119,3 +127,52 @@ def test_a_peft_adapter_that_is_not_there(qwen2_audio: Path, tmp_path: Path) -> 
 def test_the_ctc_speech_lm_is_placed_whole(ctc_speech_lm: Path) -> None:
     with pytest.raises(AdapterError, match="placed whole"):
         HFAdapter(str(ctc_speech_lm), device_map="auto")
+
+
+def test_lora_scaling_is_part_of_the_fingerprint(qwen2_audio: Path, lora: Path) -> None:
+    before = HFAdapter(str(qwen2_audio), device="cpu", peft=str(lora)).fingerprint
+    config = lora / "adapter_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"lora_alpha": 64}))
+    assert HFAdapter(str(qwen2_audio), device="cpu", peft=str(lora)).fingerprint != before
+
+
+def test_an_adapter_for_other_modules_is_refused(qwen2_audio: Path, lora: Path) -> None:
+    """peft would only warn, and leave the model as it was."""
+    path = lora / "adapter_model.safetensors"
+    weights = {f"other.{name}": tensor for name, tensor in load_file(path).items()}
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(AdapterError, match="cannot be loaded: Found missing adapter keys"):
+        HFAdapter(str(qwen2_audio), device="cpu", peft=str(lora))
+
+
+def test_adapters_of_virtual_tokens_are_refused(llama: Path, tmp_path: Path) -> None:
+    config = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
+    model = AutoModelForCausalLM.from_pretrained(llama)
+    peft.get_peft_model(model, config).save_pretrained(tmp_path / "prompt")
+    with pytest.raises(AdapterError, match="virtual tokens are not supported"):
+        HFAdapter(str(llama), device="cpu", peft=str(tmp_path / "prompt"))
+
+
+def test_device_map_and_a_device_contradict(llama: Path) -> None:
+    with pytest.raises(AdapterError, match="leave --device cpu out"):
+        HFAdapter(str(llama), device="cpu", device_map="auto")
+
+
+def test_a_spread_model_names_positions_without_a_tensor(
+    llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On two GPUs a tensor of positions would be on the first, the output layer on the last."""
+    adapter = HFAdapter(str(llama), dtype="float32", device="cpu")
+    prompts = [Prompt.of("She opened the window"), Prompt.of("It")]
+    requests = [Request(p, e) for p in prompts for e in (" and looked at the sea.", " t")]
+    expected = scores(adapter, requests, 4, exact=True)
+    adapter.model.hf_device_map = {"model": 0, "lm_head": 1}
+    spread = CausalLM(adapter.model, 0)
+    monkeypatch.setattr(adapter, "_lm", spread)
+    kept: list[Any] = []
+    adapter.model.register_forward_pre_hook(
+        lambda _, __, inputs: kept.append(inputs["logits_to_keep"]), with_kwargs=True
+    )
+    for request, score in scores(adapter, requests, 4, exact=True).items():
+        assert score.token_logprobs == pytest.approx(expected[request].token_logprobs, abs=1e-4)
+    assert all(isinstance(positions, int) for positions in kept)

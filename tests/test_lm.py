@@ -307,3 +307,13 @@ def test_a_question_asked_by_two_tasks_is_computed_once(hearing: SpeechHF) -> No
     evaluate(hearing, "zh_sstorycloze_t2t", "zh_sstorycloze_t2t_upstream")
     handle.remove()
     assert sum(rows) == once
+
+
+def test_rolling_scores_that_are_no_numbers_are_refused(
+    reading: SpeechHF, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = Score([float("nan")], False)
+    monkeypatch.setattr(reading.adapter, "score", lambda rows: [nothing] * len(rows))
+    request = Instance("loglikelihood_rolling", {"id": "a"}, ("It rained.",), 0)
+    with pytest.raises(S2STasksError, match="not finite numbers"):
+        reading.loglikelihood_rolling([request])

@@ -120,3 +120,17 @@ def test_a_cascades_lm_is_tried_with_text(
         model = SpeechCascade(asr=str(wav2vec2), lm=str(llama), device="cpu")
     assert not model.exact
     assert "contexts are read once" in caplog.text
+
+
+def test_an_error_of_padded_rows_alone_is_found(
+    qwen2_audio: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a model counts the padding on the left as positions."""
+    positions = CausalLM._positions
+
+    def wrong(self: CausalLM, exact: torch.Tensor) -> dict[str, torch.Tensor]:
+        padded = (exact == 0).sum(-1, keepdim=True) > 1
+        return positions(self, exact + padded * torch.arange(exact.shape[1]) ** 2 % 7)
+
+    monkeypatch.setattr(CausalLM, "_positions", wrong)
+    assert load(qwen2_audio).exact

@@ -16,14 +16,14 @@ SET = "sstorycloze"
 
 
 @contextmanager
-def excerpts(seconds: float, count: int = 2) -> Iterator[list[Audio]]:
-    """Lend the openings of different stories of the mini set, each at most so many seconds long."""
-    spoken = [row.context_audio[0] for row in mini_rows(SET)[:count]]
+def excerpts(*seconds: float) -> Iterator[list[Audio]]:
+    """Lend the openings of different stories of the mini set, at most so many seconds long each."""
+    spoken = [row.context_audio[0] for row in mini_rows(SET)[: len(seconds)]]
     with TemporaryDirectory(prefix="s2s-tasks-") as folder:
         handles = []
-        for number, audio in enumerate(spoken):
+        for number, (audio, length) in enumerate(zip(spoken, seconds, strict=True)):
             path = Path(folder) / f"{number}.wav"
             signal = audio.load(audio.sampling_rate)
-            soundfile.write(path, signal[: int(seconds * audio.sampling_rate)], audio.sampling_rate)
+            soundfile.write(path, signal[: int(length * audio.sampling_rate)], audio.sampling_rate)
             handles.append(probe(path))
         yield handles

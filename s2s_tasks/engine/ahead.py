@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
@@ -20,7 +20,7 @@ THREADS = min(4, os.cpu_count() or 1)
 
 def ahead(
     items: Iterable[Item], work: Callable[[Item], Result], window: int
-) -> Iterator[tuple[Item, Result]]:
+) -> Generator[tuple[Item, Result], None, None]:
     """Yield items in order with what `work` made of them; at most `window` wait to be taken.
 
     Raises:

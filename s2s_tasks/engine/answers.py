@@ -38,7 +38,7 @@ def claim(answers: Any, fingerprint: str) -> None:
 
 
 def flush(answers: Any) -> None:
-    """Wait until all answers are in the file: writing goes on in another thread."""
+    """See to it that all answers are in the file."""
     if answers is not None:
         answers.commit()
 

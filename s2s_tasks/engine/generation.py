@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from s2s_tasks.adapters.contract import Adapter, Generation, Prefix
-from s2s_tasks.engine.ahead import ahead
 from s2s_tasks.engine.batches import Budget, in_batches
 from s2s_tasks.engine.plan import text_length
-from s2s_tasks.engine.run import PREPARED_BATCHES
+from s2s_tasks.engine.rendering import rendered
 from s2s_tasks.prompt import Prompt
 
 
@@ -24,12 +22,8 @@ def generate(
     order = sorted(indices, key=lambda index: text_length(prompts[index]), reverse=True)
 
     def render() -> Iterator[tuple[int, Prefix]]:
-        window = PREPARED_BATCHES * budget.items
-        prepared = ahead(order, lambda index: adapter.prepare(prompts[index]), window)
-        while batch := list(islice(prepared, budget.items)):
-            asked = [prompts[index] for index, _ in batch]
-            prefixes = adapter.render(asked, [made for _, made in batch])
-            yield from zip([index for index, _ in batch], prefixes, strict=True)
+        for batch in rendered(adapter, order, lambda index: prompts[index], budget.items):
+            yield from batch
 
     def run(batch: list[tuple[int, Prefix]]) -> list[str]:
         return adapter.generate([prefix for _, prefix in batch], how)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
-from s2s_tasks.adapters.contract import Adapter, Group, Prefix
-from s2s_tasks.engine.ahead import ahead
+from s2s_tasks.adapters.contract import Adapter, AdapterError, Group, Prefix
 from s2s_tasks.engine.batches import Budget, in_batches
 from s2s_tasks.engine.plan import Branches, plan
+from s2s_tasks.engine.rendering import describe, rendered
 from s2s_tasks.engine.work import Work
 from s2s_tasks.prompt import Request
 from s2s_tasks.score import Score
-
-PREPARED_BATCHES = 2
-"""Batches whose prompts are prepared ahead; memory holds no more of them."""
 
 
 @dataclass(frozen=True)
@@ -93,19 +89,23 @@ def _ready(
     adapter: Adapter, branches: Iterable[Branches], items: int, exact: bool
 ) -> Iterator[_Ready]:
     """Render prompts a batch at a time, prepared ahead."""
-    prepared = ahead(branches, lambda b: adapter.prepare(b.prompt), PREPARED_BATCHES * items)
-    while batch := list(islice(prepared, items)):
-        prefixes = adapter.render([b.prompt for b, _ in batch], [made for _, made in batch])
-        for (found, _), prefix in zip(batch, prefixes, strict=True):
+    for batch in rendered(adapter, branches, lambda found: found.prompt, items):
+        for found, prefix in batch:
             yield _group(adapter, found, prefix, exact)
 
 
 def _group(adapter: Adapter, branches: Branches, prefix: Prefix, exact: bool) -> _Ready:
     continuations = [adapter.encode(branches.prompt, text) for text in branches.askers]
     ready = _Ready(branches, Group(prefix, continuations), shared=not exact)
+    if ready.longest <= adapter.max_length:
+        return ready
+    if branches.prompt.audio:
+        raise AdapterError(
+            f"{describe(branches.prompt)} and a continuation take {ready.longest} positions, the "
+            f"model has {adapter.max_length}, and no recording is cut: leave that question out"
+        )
     # How much of a context must go depends on the continuation: such prefixes are not shared.
-    fits = ready.longest <= adapter.max_length
-    return ready if fits else _Ready(branches, ready.group, shared=False)
+    return _Ready(branches, ready.group, shared=False)
 
 
 def _score_shared(adapter: Adapter, groups: Sequence[Group], budget: Budget) -> list[list[Score]]:

@@ -37,11 +37,12 @@ def examine(adapter: Adapter, recordings: Sequence[Audio], *, exact: bool) -> Fi
 
     Args:
         adapter: the model.
-        recordings: two, that sound different; none for a model that is to be asked text alone.
+        recordings: three: one, a shorter one, and another as long as the first; none for a model
+            that is to be asked text alone.
         exact: only full forwards are to be tried.
     """
     first: list[str | Audio] = [CONTEXT, *recordings[:1]]
-    second: list[str | Audio] = [CONTEXT, *recordings[1:], " She was glad, she said, and"]
+    second: list[str | Audio] = [CONTEXT, *recordings[1:2], " She was glad, she said, and"]
     prompts = [Prompt.of(*first), Prompt.of(*second)]
     tolerance = adapter.rounding
     name = adapter.fingerprint
@@ -121,7 +122,7 @@ def _shares(
         )
         log.debug("The failed self-test", exc_info=True)
         return False
-    difference = _difference([*plain, *plain], [*alone, *together])
+    difference = max(_difference(plain, alone), _difference(plain, together))
     if difference <= tolerance:
         log.info(
             "%s: contexts are read once for all their continuations (self-test: %.1g nats a token "
@@ -141,7 +142,7 @@ def _shares(
 
 
 def _warn_if_deaf(adapter: Adapter, recordings: Sequence[Audio], heard: Sequence[Score]) -> None:
-    other = _score_singly(adapter, _groups(adapter, [Prompt.of(CONTEXT, recordings[1])]))
+    other = _score_singly(adapter, _groups(adapter, [Prompt.of(CONTEXT, recordings[2])]))
     if _difference(heard, other) <= REPEATED:
         log.warning(
             "%s gives the same scores after two different recordings: it does not hear them, and "
