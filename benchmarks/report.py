@@ -36,7 +36,8 @@ def _table(found: dict[str, Any]) -> list[str]:
     rounds = len(next(iter(found["contests"][0]["rounds"].values())))
     lines = [
         f"Qwen2-Audio, {found['parameters'] / 1e6:.0f} M random parameters, fp32, "
-        f"{found['machine']['threads']} threads; medians of {rounds} rounds.",
+        f"{found['machine']['threads']} threads; medians of {rounds} rounds; a ratio is that of "
+        "two times of one round.",
         "",
         "| requests | way | seconds | times as fast | times the lower limit |",
         "|---|---|--:|--:|--:|",
@@ -75,8 +76,8 @@ def _draw(found: dict[str, Any]) -> Any:
     figure, axes = plt.subplots(1, len(contests), figsize=(3 * len(contests), 3.6))
     for axis, contest in zip(axes, contests, strict=True):
         names = list(contest["rounds"])
-        seconds = [statistics.median(contest["rounds"][name]) for name in names]
-        relative = [value / seconds[-1] for value in seconds]
+        limit = contest["rounds"]["lower limit"]
+        relative = [_ratio(seconds, limit) for seconds in contest["rounds"].values()]
         bars = axis.bar(names, relative, color=[COLOURS[name] for name in names], edgecolor="black")
         axis.bar_label(bars, fmt="%.2f", padding=2)
         axis.set_title(contest["name"], fontsize=10)
