@@ -35,6 +35,8 @@ class AudioFront:
         Raises:
             AdapterError: when the model has no part of a known name that hears.
         """
+        if not isinstance(most_gigabytes, int | float) or most_gigabytes <= 0:
+            raise AdapterError(f"audio_cache_gb={most_gigabytes}: give a positive number")
         owner, tower = _find_tower(model)
         settings = (type(tower).__name__, feature_extractor.to_json_string())
         maker = checksum(tower, *settings)
@@ -42,8 +44,12 @@ class AudioFront:
         self._model = model
         self._heard: str | None = None
         self._calls = 0
+        self._found, self._made = 0, 0
         method = "encode_audio" if hasattr(owner, "encode_audio") else "forward"
         self._remember(owner if method == "encode_audio" else tower, method)
+
+    def __str__(self) -> str:
+        return f"audio_cache: {self._found:,} encodings were there, {self._made:,} were made"
 
     @contextmanager
     def hearing(self, recordings: Sequence[str]) -> Iterator[None]:
@@ -90,8 +96,10 @@ class AudioFront:
             self._calls += 1
             kept = self._store.get(key)
             if kept is not None:
+                self._found += 1
                 device = next(owner.parameters()).device
                 return _rebuild({name: tensor.to(device) for name, tensor in kept.items()})
+            self._made += 1
             made = encode(*inputs, **options)
             self._store.put(key, _tensors(made))
             return made

@@ -75,6 +75,10 @@ class Adapter(ABC):
     keeps_audio: bool = False
     """Whether encodings of recordings come from a store; may be switched off."""
 
+    def notes(self) -> list[str]:
+        """Return what is to be told at the end of a run."""
+        return []
+
     @property
     @abstractmethod
     def tokenizer(self) -> Any:

@@ -35,6 +35,8 @@ from s2s_tasks.score import Score
 
 log = logging.getLogger(__name__)
 
+LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
+"""What configurations call the longest sequence (lm_eval.models.utils_hf asks the same)."""
 ROUNDING = {torch.float32: 1e-3, torch.float16: 0.02, torch.bfloat16: 0.07}
 QUANTISED = 0.15
 """See `Adapter.rounding`, by the dtype of the weights. Measured on five models of 0.1 to 270 M
@@ -133,6 +135,10 @@ class HFAdapter(Adapter):
             self.keeps_audio = True
         self._idle_renderers: SimpleQueue[Renderer] = SimpleQueue()
 
+    def notes(self) -> list[str]:
+        """Tell what the store of encodings was good for."""
+        return [str(self._front)] if self._front else []
+
     @property
     def tokenizer(self) -> Any:
         """The model's tokenizer."""
@@ -147,7 +153,7 @@ class HFAdapter(Adapter):
     def max_length(self) -> int:  # type: ignore[override]
         """Tokens that the model can attend to; its configuration says it."""
         config = self.model.config.get_text_config()
-        return cast(int, getattr(config, "max_position_embeddings", None) or 2048)
+        return next((n for name in LENGTHS if (n := getattr(config, name, None))), 2048)
 
     def prepare(self, prompt: Prompt) -> Prefix:
         """Tokenize a prompt and compute the features of its recordings, in any thread."""
@@ -242,7 +248,12 @@ class HFAdapter(Adapter):
         excess = len(prefix.ids) - room
         if excess <= 0:
             return prefix.ids
-        if prefix.features or room < 1:
+        if room < 1:
+            raise AdapterError(
+                f"the model has {self.max_length} positions, what is to follow the prompt takes "
+                f"{self.max_length - room}: shorten it, or lower max_gen_toks"
+            )
+        if prefix.features:
             raise AdapterError(
                 f"a prompt of {len(prefix.ids)} positions does not fit the {room} that the "
                 f"model's {self.max_length} leave it"

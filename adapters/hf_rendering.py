@@ -61,6 +61,13 @@ class Renderer:
         )
         ids = inputs.pop("input_ids")[0].tolist()
         inputs.pop("attention_mask")
+        heard = self.tokenizer.convert_tokens_to_ids(self.processor.audio_token)
+        if ids.count(heard) < len(prompt.audio):
+            names = ", ".join(f"{a.name} ({1000 * a.seconds:.0f} ms)" for a in prompt.audio)
+            raise AdapterError(
+                f"{names}: too short for {self._name}, which would hear nothing; leave that "
+                "question out"
+            )
         return Prefix(ids, dict(inputs), tuple(audio.sha256 for audio in prompt.audio))
 
     def encode(self, prompt: Prompt, continuation: Continuation) -> list[int]:

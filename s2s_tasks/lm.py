@@ -81,7 +81,9 @@ class SpeechLM(TemplateLM):
         self._processes = Processes(device)
         self.adapter = build(device=self._processes.device or device, **arguments)
         self._device = self.adapter.device
+        log.info("Trying the model on a short item")
         findings = self._examine(exact)
+        self._asked_exact = exact
         self.exact = not findings.shares
         self._budget = budget if findings.batches else Budget(1)
 
@@ -119,7 +121,7 @@ class SpeechLM(TemplateLM):
             AdapterError: when they are another's.
         """
         if cache_hook.dbdict is not None:
-            claim(cache_hook.dbdict, self.adapter.fingerprint)
+            claim(cache_hook.dbdict, self.adapter.fingerprint, exact=self._asked_exact)
         super().set_cache_hook(cache_hook)
 
     @property
@@ -177,8 +179,10 @@ class SpeechLM(TemplateLM):
                     bar.update(not waiting[question])
                 flush(self.cache_hook.dbdict)
                 if work.asked.audio_seconds:
-                    bar.set_postfix_str(f"{work.speed:.1f} s of audio/s")
-        log.info("Scoring %s", work)
+                    bar.set_postfix_str(f"{work.speed:.1f} s of audio/s", refresh=False)
+        log.info("%s", work)
+        for note in self.adapter.notes():
+            log.info("%s", note)
         refuse_unfinished(requests, [answers[index][0] for index in range(len(requests))])
         return [answers[index] for index in range(len(requests))]
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import time
+import uuid
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 
 from s2s_tasks.errors import S2STasksError
 
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 
 SUFFIX = ".safetensors"
 PART = ".part"
+CHECKSUM = "crc32"
 ABANDONED = 3600
 """Seconds after which a file that is not whole belongs to a process that was killed."""
 RECOUNT = 100
@@ -61,8 +63,13 @@ class TensorStore:
         """Return an entry, or None where there is none that can be read."""
         path = self._own / f"{key}{SUFFIX}"
         try:
-            tensors: dict[str, torch.Tensor] = load_file(path)
-            os.utime(path)
+            with safe_open(path, framework="pt") as file:
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                written = (file.metadata() or {}).get(CHECKSUM)
+            if written != _checksum(tensors):
+                raise SafetensorError("its content is not what was written")
+            with suppress(OSError):  # another user's, perhaps
+                os.utime(path)
         except FileNotFoundError:
             return None
         except (SafetensorError, OSError) as error:
@@ -74,7 +81,8 @@ class TensorStore:
         """Keep an entry, if there is room for it; a folder that fails is not worth a run."""
         if self._full:
             return
-        data = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+        whole = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
+        data = save(whole, metadata={CHECKSUM: _checksum(whole)})
         try:
             if self._has_room(len(data)):
                 self._write(self._own / f"{key}{SUFFIX}", data)
@@ -83,14 +91,13 @@ class TensorStore:
             log.warning("%s: nothing more is kept (%s)", self._root, error)
 
     def _write(self, path: Path, data: bytes) -> None:
-        with tempfile.NamedTemporaryFile(dir=self._own, suffix=PART, delete=False) as part:
-            try:
-                part.write(data)
-                part.flush()
-                Path(part.name).replace(path)
-            except OSError:
-                Path(part.name).unlink(missing_ok=True)
-                raise
+        part = path.with_name(f"{uuid.uuid4().hex}{PART}")
+        try:
+            part.write_bytes(data)
+            part.replace(path)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
         self._used += len(data)
         self._written += 1
 
@@ -129,3 +136,11 @@ class TensorStore:
                 yield path, path.stat()
             except FileNotFoundError:  # another process took it away
                 continue
+
+
+def _checksum(tensors: Mapping[str, torch.Tensor]) -> str:
+    """Return a checksum of the content: a disk may lose it and keep the file."""
+    found = 0
+    for name in sorted(tensors):
+        found = zlib.crc32(tensors[name].view(-1).view(torch.uint8).numpy().data, found)
+    return str(found)

@@ -184,6 +184,35 @@ def test_a_damaged_entry_is_made_again(
     assert store.get("key") is not None
 
 
+def test_content_that_the_disk_lost_is_made_again(tmp_path: Path, put: Put) -> None:
+    store = TensorStore(tmp_path, "m", 10**6)
+    store.put("key", {"x": torch.ones(1000)})
+    (path,) = tmp_path.rglob("*.safetensors")
+    path.write_bytes(path.read_bytes()[:-512] + bytes(512))
+    assert store.get("key") is None
+
+
+def test_another_users_entry_is_read(
+    tmp_path: Path, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = TensorStore(tmp_path, "m", 10**6)
+    put(store, "key")
+    (path,) = tmp_path.rglob("*.safetensors")
+    assert path.stat().st_mode & 0o044, "readable as other files are"
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert store.get("key") is not None
+
+
+@pytest.mark.parametrize("size", ["x", -1, 0])
+def test_a_size_that_is_none(qwen2_audio: Path, tmp_path: Path, size: Any) -> None:
+    with pytest.raises(AdapterError, match="give a positive number"):
+        load(qwen2_audio, tmp_path, audio_cache_gb=size)
+
+
 def test_several_may_write_and_read_at_once(tmp_path: Path) -> None:
     tensors = {"x": torch.arange(20_000)}
     broken: list[Any] = []
@@ -234,3 +263,13 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     os.utime(old, (1, 1))
     TensorStore(tmp_path, "m", 10**6)
     assert [old.exists(), fresh.exists()] == [False, True]
+
+
+def test_the_run_says_what_the_cache_was_good_for(
+    qwen2_audio: Path, requests: list[Request], tmp_path: Path
+) -> None:
+    for expected in ("0 encodings were there, 4 were made", "4 encodings were there, 0 were made"):
+        adapter = load(qwen2_audio, tmp_path)
+        scores(adapter, requests, 4)
+        (note,) = adapter.notes()
+        assert expected in note

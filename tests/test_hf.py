@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import soundfile
 import torch
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
@@ -19,7 +20,7 @@ from transformers import (
 from s2s_tasks.adapters.contract import AdapterError, Generation
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.adapters.hf_loading import pick_device
-from s2s_tasks.audio import Audio
+from s2s_tasks.audio import Audio, probe
 from s2s_tasks.prompt import Prompt, Request
 
 PREFIX = "Below is a segment of alternating speech and text content: "
@@ -207,3 +208,17 @@ def test_without_a_gpu_the_cpu_is_taken(monkeypatch: pytest.MonkeyPatch, device:
 def test_a_model_that_is_neither(wav2vec2: Path) -> None:
     with pytest.raises(AdapterError, match="model type 'wav2vec2' is neither"):
         HFAdapter(str(wav2vec2))
+
+
+def test_a_recording_too_short_to_be_heard_is_refused(hearing: HFAdapter, tmp_path: Path) -> None:
+    """Qwen2-Audio gives 20 ms no position: the score would be that of the text alone."""
+    path = tmp_path / "click.wav"
+    soundfile.write(path, torch.randn(320).numpy() * 0.1, 16000)
+    with pytest.raises(AdapterError, match=r"click\.wav \(20 ms\): too short"):
+        hearing.render([Prompt.of("Hm: ", probe(path))])
+
+
+def test_a_continuation_longer_than_the_model(reading: HFAdapter) -> None:
+    request = Request(Prompt.of("the dog"), " ran" * 600)
+    with pytest.raises(AdapterError, match="the model has 256 positions, what is to follow"):
+        scores(reading, [request], 1)

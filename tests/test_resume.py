@@ -126,6 +126,14 @@ def test_a_checkpoint_written_over_is_another_model(tmp_path: Path) -> None:
         evaluate(load(folder), cache, "s2sbench_t2t")
 
 
+def test_exact_answers_are_not_those_of_shared_prefixes(llama: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    evaluate(load(llama), cache, "s2sbench_t2t")
+    exact = SpeechHF(pretrained=str(llama), dtype="float32", device="cpu", exact=True)
+    with pytest.raises(AdapterError, match=r"not of .*, exact=true"):
+        evaluate(exact, cache, "s2sbench_t2t")
+
+
 def test_answers_of_an_unknown_model_are_refused(llama: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     lm_eval.simple_evaluate(

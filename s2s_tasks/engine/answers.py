@@ -11,7 +11,7 @@ OWNER = "s2s-tasks"
 """The key beside lm-eval's hashes that holds whose answers a file has."""
 
 
-def claim(answers: Any, fingerprint: str) -> None:
+def claim(answers: Any, fingerprint: str, *, exact: bool) -> None:
     """Write into a file whose answers it holds, or see that they are this model's.
 
     lm-eval looks answers up by the question alone, and would return those of another model.
@@ -19,11 +19,13 @@ def claim(answers: Any, fingerprint: str) -> None:
     Args:
         answers: an open `sqlitedict.SqliteDict`.
         fingerprint: of the model.
+        exact: whether full forwards were asked for: who compares them with shared prefixes must
+            not be given the same answers.
 
     Raises:
         AdapterError: when the answers are, or may be, another model's.
     """
-    ours = {"model": fingerprint, "scoring_version": SCORING_VERSION}
+    ours = {"model": fingerprint, "exact": exact, "scoring_version": SCORING_VERSION}
     theirs = answers.get(OWNER)
     if theirs == ours:
         return
@@ -46,4 +48,5 @@ def flush(answers: Any) -> None:
 def _name(owner: dict[str, Any] | None) -> str:
     if owner is None:
         return "an unknown model"
-    return f"{owner['model']} (scoring version {owner['scoring_version']})"
+    exact = ", exact=true" if owner["exact"] else ""
+    return f"{owner['model']}{exact} (scoring version {owner['scoring_version']})"

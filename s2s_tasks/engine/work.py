@@ -38,8 +38,8 @@ class Work:
     def __str__(self) -> str:
         done, asked = self.computed, self.asked
         return (
-            f"computed {done.prefixes:,} prefixes, {done.positions:,} tokens and "
-            f"{done.audio_seconds:,.0f} s of audio for requests that hold {asked.prefixes:,}, "
-            f"{asked.positions:,} and {asked.audio_seconds:,.0f} s, in "
-            f"{time.monotonic() - self.start:.0f} s"
+            f"Scored in {time.monotonic() - self.start:.1f} s. Of what was asked for was computed: "
+            f"{done.prefixes:,} of {asked.prefixes:,} contexts, "
+            f"{done.positions:,} of {asked.positions:,} tokens, "
+            f"{done.audio_seconds:,.0f} of {asked.audio_seconds:,.0f} s of audio"
         )
