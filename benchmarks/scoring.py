@@ -182,7 +182,7 @@ def targets(contests: Sequence[Contest], runs: dict[int, dict[str, float]]) -> l
 def main() -> None:
     """Run, print, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--output", type=Path, default=Path("build/bench"))
     options = parser.parse_args()
     transformers.logging.set_verbosity_error()
