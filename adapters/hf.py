@@ -36,7 +36,7 @@ from s2s_tasks.score import Score
 log = logging.getLogger(__name__)
 
 LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
-"""What configurations call the longest sequence (lm_eval.models.utils.resolve_max_length asks alike)."""
+"""What configurations call the longest sequence; see lm_eval.models.utils.resolve_max_length."""
 ROUNDING = {torch.float32: 1e-3, torch.float16: 0.02, torch.bfloat16: 0.07}
 QUANTISED = 0.15
 """See `Adapter.rounding`, by the dtype of the weights. Measured on five models of 0.1 to 270 M
