@@ -28,7 +28,7 @@ from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM
 from s2s_tasks.adapters.features import collate, expand
 from s2s_tasks.adapters.fingerprint import checksum, describe
 from s2s_tasks.adapters.hf_loading import load
-from s2s_tasks.adapters.hf_rendering import Renderer
+from s2s_tasks.adapters.hf_rendering import Renderer, longest_audio
 from s2s_tasks.adapters.likelihood import score_groups, score_rows
 from s2s_tasks.prompt import Continuation, Prompt
 from s2s_tasks.score import Score
@@ -123,8 +123,7 @@ class HFAdapter(Adapter):
         self.sampling_rate = self._renderer.sampling_rate
         self.embeds_audio = self.processor is not None
         if self.processor is not None:
-            extractor = self.processor.feature_extractor
-            self.longest_audio = getattr(extractor, "chunk_length", None)
+            self.longest_audio = longest_audio(self.processor.feature_extractor)
         self._lm = CausalLM(self.model, self._pad_token_id, self._audio_token_id)
         self._front: AudioFront | None = None
         if audio_cache:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
@@ -156,6 +157,18 @@ class Renderer:
     def _opens_with_bos(self, text: str) -> bool:
         bos = self.tokenizer.bos_token
         return bool(bos) and text.startswith(bos)
+
+
+def longest_audio(feature_extractor: Any) -> float | None:
+    """Return the seconds that a feature extractor keeps of a recording; None for all of it."""
+    window = getattr(feature_extractor, "chunk_length", None)
+    if window is not None:
+        return float(window)
+    defaults = inspect.signature(type(feature_extractor).__call__).parameters
+    if "truncation" not in defaults or not defaults["truncation"].default:
+        return None
+    most = defaults["max_length"].default if "max_length" in defaults else None
+    return most / feature_extractor.sampling_rate if isinstance(most, int) else None
 
 
 def _chat_part(piece: str | int) -> dict[str, str]:
