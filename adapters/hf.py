@@ -36,13 +36,14 @@ from s2s_tasks.score import Score
 log = logging.getLogger(__name__)
 
 LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
-"""What configurations call the longest sequence; see lm_eval.models.utils.resolve_max_length."""
+"""What configurations call the longest sequence; lm_eval.models.utils.resolve_max_length does not
+know MPT's `max_seq_len`."""
 ROUNDING = {torch.float32: 1e-3, torch.float16: 0.02, torch.bfloat16: 0.07}
 QUANTISED = 0.15
 """See `Adapter.rounding`, by the dtype of the weights. Measured on five models of 0.1 to 270 M
-parameters, three of them trained: right shortcuts differ by at most 1e-5, 0.006 and 0.04 in fp32,
-fp16 and bf16; one position too many after the prefix makes 0.07 to 2 in fp32, 0.1 to 2 in the
-others. Those of quantised weights were measured on one model only."""
+parameters, two of them trained: right shortcuts differ by less than 1e-4, by 0.006 and by 0.04 in
+fp32, fp16 and bf16; one position too many after the prefix makes 0.1 to 2. What quantised weights do
+was measured on one model only, and a wrong position of theirs may pass."""
 
 
 class HFAdapter(Adapter):
