@@ -42,8 +42,8 @@ ROUNDING = {torch.float32: 1e-3, torch.float16: 0.02, torch.bfloat16: 0.07}
 QUANTISED = 0.15
 """See `Adapter.rounding`, by the dtype of the weights. Measured on five models of 0.1 to 270 M
 parameters, two of them trained: right shortcuts differ by less than 1e-4, by 0.006 and by 0.04 in
-fp32, fp16 and bf16; one position too many after the prefix makes 0.1 to 2. What quantised weights do
-was measured on one model only, and a wrong position of theirs may pass."""
+fp32, fp16 and bf16; one position too many after the prefix makes 0.1 to 2. Quantised weights were
+measured in one model only, and a wrong position of theirs may pass."""
 
 
 class HFAdapter(Adapter):
