@@ -28,16 +28,28 @@ class AudioFront:
     """
 
     def __init__(
-        self, model: Any, feature_extractor: Any, folder: str, most_gigabytes: float
+        self,
+        model: Any,
+        feature_extractor: Any,
+        folder: str,
+        most_gigabytes: float,
+        path: str | None = None,
     ) -> None:
         """Put a store before the model's audio tower.
+
+        Args:
+            model: of transformers.
+            feature_extractor: what makes the tower's input.
+            folder: of the store.
+            most_gigabytes: how large it may become.
+            path: of the tower in the model, where it has none of the usual names.
 
         Raises:
             AdapterError: when the model has no part of a known name that hears.
         """
         if not isinstance(most_gigabytes, int | float) or most_gigabytes <= 0:
             raise AdapterError(f"audio_cache_gb={most_gigabytes}: give a positive number")
-        owner, tower = _find_tower(model)
+        owner, tower = _find_tower(model, path)
         settings = (type(tower).__name__, feature_extractor.to_json_string())
         maker = checksum(tower, *settings)
         self._store = TensorStore(folder, maker, int(most_gigabytes * GIGABYTE))
@@ -61,30 +73,6 @@ class AudioFront:
         finally:
             self._heard = None
 
-    def embed(
-        self, ids: Sequence[int], audio_token: int, features: dict[str, torch.Tensor]
-    ) -> torch.Tensor:
-        """Return what the LM gets in place of one prompt's audio tokens: [positions, width].
-
-        The model's own `forward` makes it, and is stopped where the LM would begin.
-        """
-        found: list[torch.Tensor] = []
-
-        def stop(_: Any, __: Any, inputs: dict[str, Any]) -> None:
-            found.append(inputs["inputs_embeds"][0])
-            raise _StopHere
-
-        handle = self._model.get_decoder().register_forward_pre_hook(stop, with_kwargs=True)
-        device = self._model.get_input_embeddings().weight.device
-        tokens = torch.tensor([list(ids)], device=device)
-        try:
-            self._model(input_ids=tokens, attention_mask=torch.ones_like(tokens), **features)
-        except _StopHere:
-            pass
-        finally:
-            handle.remove()
-        return found[0][tokens[0] == audio_token]
-
     def _remember(self, owner: Any, method: str) -> None:
         encode = getattr(owner, method)
 
@@ -107,11 +95,9 @@ class AudioFront:
         setattr(owner, method, looked_up)
 
 
-class _StopHere(Exception):
-    """The LM would begin."""
-
-
-def _find_tower(model: Any) -> tuple[Any, Any]:
+def _find_tower(model: Any, path: str | None) -> tuple[Any, Any]:
+    if path:
+        return model.get_submodule(path.rpartition(".")[0]), model.get_submodule(path)
     for owner in (model, getattr(model, "model", None)):
         for name in TOWERS:
             if (tower := getattr(owner, name, None)) is not None:
@@ -125,7 +111,8 @@ def _find_tower(model: Any) -> tuple[Any, Any]:
 def _tensors(made: Any) -> dict[str, torch.Tensor]:
     if isinstance(made, torch.Tensor):
         return {"tensor": made}
-    return {name: value for name, value in made.items() if isinstance(value, torch.Tensor)}
+    # Copies: two names of one tensor cannot be written to a file.
+    return {name: value.clone() for name, value in made.items() if isinstance(value, torch.Tensor)}
 
 
 def _rebuild(kept: dict[str, torch.Tensor]) -> Any:

@@ -78,7 +78,7 @@ class CascadeAdapter(Adapter):
         self.sampling_rate = self._asr_rate = extractor.sampling_rate
         self.longest_audio = getattr(extractor, "chunk_length", None)
         settings = [
-            *describe(self._pipeline.tokenizer, None),
+            *describe(self._pipeline.tokenizer),
             extractor.to_json_string(),
             repr(getattr(self._pipeline.model, "generation_config", None)),
         ]

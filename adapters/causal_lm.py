@@ -19,7 +19,9 @@ from typing import Any, cast
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-Features = Mapping[str, torch.Tensor]
+from s2s_tasks.adapters.contract import AUDIO
+
+Features = Mapping[str, Any]
 """What a model takes beside token ids, for all rows together."""
 
 
@@ -42,7 +44,7 @@ class CausalLM:
         Args:
             model: a causal LM of transformers, or one that calls one as its `language_model`.
             pad_token_id: of a text token; it is masked wherever it stands.
-            audio_token_id: of the positions where soft tokens go, when these are handed over.
+            audio_token_id: what the model wants at audio positions; None for one that only reads.
         """
         self.model = model
         self._pad = pad_token_id
@@ -130,12 +132,16 @@ class CausalLM:
         )
         return cast(torch.Tensor, output.logits)
 
-    def _inputs(self, ids: torch.Tensor, features: Features) -> dict[str, torch.Tensor]:
+    def tokens(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return ids with what the model wants at audio positions, in the same shape."""
+        return ids if self._audio is None else ids.masked_fill(ids.eq(AUDIO), self._audio)
+
+    def _inputs(self, ids: torch.Tensor, features: Features) -> dict[str, Any]:
         """Return tokens and features, or embeddings where soft tokens are there already."""
+        heard = ids.eq(AUDIO)
         soft = features.get("audio_embeds")
-        if soft is None or not self._embeds or self._audio is None:
-            return {"input_ids": ids, **features}
-        heard = ids.eq(self._audio)
+        if soft is None or not self._embeds:
+            return {"input_ids": self.tokens(ids), **features}
         embedded = self.model.get_input_embeddings()(ids.masked_fill(heard, self._pad))
         return {"inputs_embeds": embedded.masked_scatter(heard[..., None], soft.to(embedded))}
 

@@ -13,6 +13,8 @@ from s2s_tasks.errors import S2STasksError
 from s2s_tasks.prompt import Continuation, Prompt
 from s2s_tasks.score import Score
 
+AUDIO = -1
+"""Stands in `Prefix.ids` at each position of a recording."""
 Message = Mapping[str, str]
 """A chat message: `role`, and as `content` a context string as `Prompt.to_request` writes it."""
 
@@ -26,7 +28,7 @@ class Prefix:
     """A prompt as the model takes it."""
 
     ids: list[int]
-    """Token ids, audio positions included: [L]."""
+    """Token ids, `AUDIO` at audio positions: [L]."""
     features: dict[str, torch.Tensor] = field(default_factory=dict)
     """What else `forward` takes; along the first dimension recordings, or the positions of soft
     tokens, so that those of several prompts can be joined there."""
@@ -60,8 +62,12 @@ class Adapter(ABC):
 
     sampling_rate: int | None = None
     """Rate at which the model takes audio, in Hz; None for a model that does not hear."""
+    shortest_audio: float = 0.1
+    """Seconds below which the model may hear nothing: no speech is shorter."""
     longest_audio: float | None = None
     """Seconds that the model hears of one recording; None for no limit."""
+    hears_several: bool = True
+    """Whether a prompt may have several recordings."""
     max_length: int
     """Tokens that the model can attend to."""
     fingerprint: str

@@ -36,15 +36,16 @@ def checksum(model: torch.nn.Module, *settings: str) -> str:
     return digest.hexdigest()[:12]
 
 
-def describe(tokenizer: Any, processor: Any | None) -> list[str]:
-    """Return the settings of a tokenizer and processor that change what a prompt becomes."""
+def describe(tokenizer: Any, *others: Any) -> list[str]:
+    """Return the settings of a tokenizer, and of others, that change what a prompt becomes."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     words = sorted(tokenizer.get_vocab().items())
     settings = [backend.to_str() if backend is not None else repr((tokenizer, words))]
-    if processor is not None:
-        parts = (processor, processor.feature_extractor)
-        settings += [part.to_json_string() for part in parts if hasattr(part, "to_json_string")]
-    return settings
+    return settings + [
+        part.to_json_string() if hasattr(part, "to_json_string") else str(part)
+        for part in others
+        if part is not None
+    ]
 
 
 def _tensors(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

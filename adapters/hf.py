@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from queue import Empty, SimpleQueue
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
+from transformers import GenerationMixin
 
 from s2s_tasks.adapters.audio_front import AudioFront
 from s2s_tasks.adapters.causal_lm import CausalLM
@@ -25,11 +24,12 @@ from s2s_tasks.adapters.contract import (
     Prefix,
 )
 from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM
-from s2s_tasks.adapters.features import collate, expand
+from s2s_tasks.adapters.families.switched import switch_adapter
 from s2s_tasks.adapters.fingerprint import checksum, describe
 from s2s_tasks.adapters.hf_loading import load
-from s2s_tasks.adapters.hf_rendering import Renderer, longest_audio
+from s2s_tasks.adapters.hf_rendering import Renderer
 from s2s_tasks.adapters.likelihood import score_groups, score_rows
+from s2s_tasks.adapters.model_inputs import ModelInputs
 from s2s_tasks.prompt import Continuation, Prompt
 from s2s_tasks.score import Score
 
@@ -44,6 +44,9 @@ QUANTISED = 0.15
 parameters, two of them trained: right shortcuts differ by less than 1e-4, by 0.006 and by 0.04 in
 fp32, fp16 and bf16; one position too many after the prefix makes 0.1 to 2. Quantised weights were
 measured in one model only, and a wrong position of theirs may pass."""
+LONG_AUDIO = ("refuse", "chunk")
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 
 class HFAdapter(Adapter):
@@ -66,6 +69,7 @@ class HFAdapter(Adapter):
         bnb_4bit_compute_dtype: str | None = None,
         audio_cache: str | None = None,
         audio_cache_gb: float = 20.0,
+        long_audio: str = "refuse",
     ) -> None:
         """Load a folder or a hub model.
 
@@ -85,6 +89,8 @@ class HFAdapter(Adapter):
             audio_cache: folder that keeps what the model's audio tower makes of recordings, for
                 other checkpoints with the same tower.
             audio_cache_gb: how large that folder may become, in GB.
+            long_audio: what to do with a recording longer than the model hears: `refuse` it, or
+                `chunk` it into several, for models that take several.
 
         Raises:
             AdapterError: when it cannot be loaded.
@@ -114,25 +120,42 @@ class HFAdapter(Adapter):
         if isinstance(self.model, CTCSpeechLM):
             commit = self.model.identity
         name = f"{pretrained}+{peft}" if peft else pretrained
-        self._renderer = Renderer(name, loaded.tokenizer, loaded.processor)
-        settings = describe(self.tokenizer, self.processor)
-        if peft:
+        if long_audio not in LONG_AUDIO:
+            raise AdapterError(f"long_audio={long_audio}: give {' or '.join(LONG_AUDIO)}")
+        ears, chunk = loaded.processor, long_audio == "chunk"
+        self._renderer = Renderer(name, loaded.tokenizer, ears, chunk=chunk)
+        settings = describe(self.tokenizer, *(ears.parts if ears else ()), long_audio)
+        if hasattr(self.model, "peft_config"):
             settings.append(repr(self.model.peft_config))
         weights = checksum(self.model, *settings)
         kind = f"{type(self.model).__name__}:{self.dtype}"
         self.fingerprint = f"{name}@{commit}:{kind}:{weights}"
-        self.sampling_rate = self._renderer.sampling_rate
-        self.embeds_audio = self.processor is not None
-        if self.processor is not None:
-            self.longest_audio = longest_audio(self.processor.feature_extractor)
-        self._lm = CausalLM(self.model, self._pad_token_id, self._audio_token_id)
-        self._front: AudioFront | None = None
+        audio_token_id = ears.audio_token_id if ears else None
+        self._lm = CausalLM(self.model, self._pad_token_id, audio_token_id)
+        front: AudioFront | None = None
         if audio_cache:
-            if self.processor is None:
+            if ears is None:
                 raise AdapterError(f"audio_cache: {name} only reads text; leave audio_cache out")
-            extractor = self.processor.feature_extractor
-            self._front = AudioFront(self.model, extractor, audio_cache, audio_cache_gb)
-            self.keeps_audio = True
+            if loaded.family.needs_ids:
+                raise AdapterError(
+                    f"audio_cache: {name} cannot take up encodings again; leave audio_cache out"
+                )
+            tower = loaded.family.tower
+            front = AudioFront(self.model, ears.extractor, audio_cache, audio_cache_gb, tower)
+        self._front, self.keeps_audio = front, front is not None
+        self._family = loaded.family
+        self._inputs = ModelInputs(self.model, audio_token_id, front, loaded.family)
+        if hearing := self._renderer.hearing:
+            if chunk and not hearing.several:
+                raise AdapterError(
+                    f"long_audio=chunk: {name} takes one recording a prompt; leave it out"
+                )
+            self.embeds_audio = True
+            self.sampling_rate = hearing.sampling_rate
+            self.shortest_audio = hearing.shortest
+            self.longest_audio = None if chunk else hearing.longest
+            self.hears_several = hearing.several
+            log.info("%s %s", name, hearing)
         self._idle_renderers: SimpleQueue[Renderer] = SimpleQueue()
 
     def notes(self) -> list[str]:
@@ -146,14 +169,15 @@ class HFAdapter(Adapter):
 
     @property
     def processor(self) -> Any | None:
-        """The model's processor; None for a model that only reads."""
-        return self._renderer.processor
+        """The model's processor, of transformers; None for a model that only reads."""
+        return self._renderer.processor and self._renderer.processor.processor
 
     @cached_property
     def max_length(self) -> int:  # type: ignore[override]
         """Tokens that the model can attend to; its configuration says it."""
         config = self.model.config.get_text_config()
-        return next((n for name in LENGTHS if (n := getattr(config, name, None))), 2048)
+        found = next((n for name in LENGTHS if (n := getattr(config, name, None))), 2048)
+        return min(found, self._family.most_positions or found)
 
     def prepare(self, prompt: Prompt) -> Prefix:
         """Tokenize a prompt and compute the features of its recordings, in any thread."""
@@ -172,7 +196,8 @@ class HFAdapter(Adapter):
     ) -> list[Prefix]:
         """Tokenize prompts; recordings become the processor's features, or soft tokens."""
         prefixes = prepared or [self._renderer.render(prompt) for prompt in prompts]
-        return [self._embed_audio(p) if p.features else p for p in prefixes]
+        first = self._renderer.first_id
+        return [self._inputs.place(prefix, first, kept=self.keeps_audio) for prefix in prefixes]
 
     def encode(self, prompt: Prompt, continuation: Continuation) -> list[int]:
         """Tokenize a continuation as it follows the prompt; see `Renderer.encode`."""
@@ -181,40 +206,59 @@ class HFAdapter(Adapter):
     @torch.inference_mode()
     def score(self, rows: Sequence[tuple[Prefix, Sequence[int]]]) -> list[Score]:
         """Score by one full forward over right-padded rows of prefix and continuation."""
-        fitted = [(self._cut(prefix, self.max_length - len(ids) + 1), ids) for prefix, ids in rows]
-        features = self._soft_features([prefix for prefix, _ in rows])
-        answers = score_rows(self._lm, fitted, features)
-        return [
-            Score(*answer, prefix.transcripts)
-            for answer, (prefix, _) in zip(answers, rows, strict=True)
-        ]
+
+        def run(chosen: Sequence[tuple[Prefix, Sequence[int]]]) -> list[Score]:
+            prefixes = [prefix for prefix, _ in chosen]
+            fitted = [(self._cut(p, self.max_length - len(ids) + 1), ids) for p, ids in chosen]
+            features = self._inputs.features(prefixes, kept=self.keeps_audio)
+            answers = score_rows(self._lm, fitted, features)
+            return [Score(*a, p.transcripts) for a, p in zip(answers, prefixes, strict=True)]
+
+        return self._by_modality([prefix for prefix, _ in rows], rows, run)
 
     @torch.inference_mode()
     def score_groups(
         self, groups: Sequence[Group], most_positions: int | None = None
     ) -> list[list[Score]]:
         """Score continuations after prefixes that are read once."""
-        features = self._soft_features([group.prefix for group in groups])
-        return score_groups(self._lm, groups, features, most_positions)
+
+        def run(chosen: Sequence[Group]) -> list[list[Score]]:
+            prefixes = [group.prefix for group in chosen]
+            features = self._inputs.features(prefixes, kept=self.keeps_audio)
+            return score_groups(self._lm, chosen, features, most_positions)
+
+        return self._by_modality([group.prefix for group in groups], groups, run)
 
     @torch.inference_mode()
     def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
         """Continue left-padded prefixes with the model's own `generate`."""
+        alone = not self._family.batches_audio and any(prefix.features for prefix in prefixes)
+
+        def run(chosen: Sequence[Prefix]) -> list[str]:
+            batches = [[prefix] for prefix in chosen] if alone else [chosen]
+            return [text for batch in batches for text in self._generate(batch, how)]
+
+        return self._by_modality(prefixes, prefixes, run)
+
+    def _generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
         room = self.max_length - how.max_new_tokens
         flipped = [torch.tensor(self._cut(prefix, room)[::-1]) for prefix in prefixes]
         pad = self._pad_token_id
-        ids = pad_sequence(flipped, batch_first=True, padding_value=pad).flip(1).to(self.device)
-        lengths = torch.tensor([len(row) for row in flipped], device=self.device)
-        places = torch.arange(ids.shape[1], device=self.device).flip(0)
+        ids = pad_sequence(flipped, batch_first=True, padding_value=pad).flip(1)
+        lengths = torch.tensor([len(row) for row in flipped])
+        places = torch.arange(ids.shape[1]).flip(0)
         stop = {"stop_strings": list(how.until), "tokenizer": self.tokenizer} if how.until else {}
-        output = self.model.generate(
-            input_ids=ids,
-            attention_mask=(places < lengths[:, None]).long(),
+        # Some models' own `generate` only adds a switch, which is set already.
+        own = not self._family.switched_adapter
+        generate = self.model.generate if own else partial(GenerationMixin.generate, self.model)
+        output = generate(
+            input_ids=self._lm.tokens(ids).to(self.device),
+            attention_mask=(places < lengths[:, None]).long().to(self.device),
             max_new_tokens=how.max_new_tokens,
             pad_token_id=pad,
             **stop,
             **how.options,
-            **self._features(prefixes),
+            **self._inputs.raw(prefixes),
         )
         return cast(
             list[str],
@@ -225,19 +269,23 @@ class HFAdapter(Adapter):
         """Render a conversation with the model's own template."""
         return self._renderer.chat(messages, add_generation_prompt=add_generation_prompt)
 
-    def _embed_audio(self, prefix: Prefix) -> Prefix:
-        """Put soft tokens in, where their number is known only once the model has heard."""
-        if not isinstance(self.model, CTCSpeechLM):
-            return prefix
-        front = self._front if self.keeps_audio else None
-        with front.hearing(prefix.recordings) if front else nullcontext():
-            embedded = self.model.embed_audio(**self._to_model(prefix.features))
-        ids = expand(prefix.ids, self.model.config.audio_token_id, [len(e) for e in embedded])
-        return replace(
-            prefix,
-            ids=ids or [self._renderer.first_id],
-            features={"audio_embeds": torch.cat(embedded)},
-        )
+    def _by_modality(
+        self,
+        prefixes: Sequence[Prefix],
+        items: Sequence[Item],
+        run: Callable[[Sequence[Item]], list[Answer]],
+    ) -> list[Answer]:
+        """Run what has audio and what has not apart, where a LoRA is for audio alone."""
+        if not self._family.switched_adapter:
+            return run(items)
+        answers: dict[int, Answer] = {}
+        for hears in (False, True):
+            chosen = [i for i, prefix in enumerate(prefixes) if bool(prefix.recordings) == hears]
+            if chosen:
+                switch_adapter(self.model, on=hears)
+                found = run([items[index] for index in chosen])
+                answers |= zip(chosen, found, strict=True)
+        return [answers[index] for index in range(len(items))]
 
     def _cut(self, prefix: Prefix, room: int) -> list[int]:
         """Return a prefix that fits: one too long loses its head, as in lm-eval.
@@ -263,36 +311,8 @@ class HFAdapter(Adapter):
 
     @property
     def _pad_token_id(self) -> int:
-        pad, eos = self.tokenizer.pad_token_id, self.tokenizer.eos_token_id
-        return next((id_ for id_ in (pad, eos) if isinstance(id_, int)), 0)
-
-    @property
-    def _audio_token_id(self) -> int | None:
-        token = getattr(self.processor, "audio_token", None)
-        return None if token is None else cast(int, self.tokenizer.convert_tokens_to_ids(token))
-
-    def _soft_tokens(self, prefix: Prefix) -> dict[str, torch.Tensor]:
-        """Return what the LM gets in place of recordings, from the store where it is there."""
-        if not prefix.features or self._front is None or not self.keeps_audio:
-            return prefix.features
-        if "audio_embeds" in prefix.features:
-            return prefix.features
-        audio_token = self._audio_token_id
-        assert audio_token is not None
-        with self._front.hearing(prefix.recordings):
-            embedded = self._front.embed(prefix.ids, audio_token, self._to_model(prefix.features))
-        return {"audio_embeds": embedded}
-
-    def _soft_features(self, prefixes: Sequence[Prefix]) -> dict[str, torch.Tensor]:
-        return self._to_model(collate([self._soft_tokens(prefix) for prefix in prefixes]))
-
-    def _features(self, prefixes: Sequence[Prefix]) -> dict[str, torch.Tensor]:
-        return self._to_model(collate([prefix.features for prefix in prefixes]))
-
-    def _to_model(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        return {
-            name: tensor.to(self.device, self.dtype)
-            if tensor.is_floating_point()
-            else tensor.to(self.device)
-            for name, tensor in features.items()
-        }
+        """What fills rows up: masked everywhere, but never what stands for audio."""
+        ears = self._renderer.processor
+        candidates = (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, 0, 1)
+        taken = (None, ears.audio_token_id if ears else None)
+        return next(id_ for id_ in candidates if isinstance(id_, int) and id_ not in taken)

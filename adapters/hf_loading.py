@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,14 +20,12 @@ from transformers.models.auto.modeling_auto import (
 
 from s2s_tasks.adapters.contract import AdapterError
 from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM, CTCSpeechLMConfig
+from s2s_tasks.adapters.families.family import Family
+from s2s_tasks.adapters.families.table import FAMILIES
+from s2s_tasks.adapters.speech_processor import SpeechProcessor
 
 log = logging.getLogger(__name__)
 
-SCORED_PART = {
-    "qwen2_5_omni": "Qwen2_5OmniThinkerForConditionalGeneration",
-    "qwen3_omni_moe": "Qwen3OmniMoeThinkerForConditionalGeneration",
-}
-"""Models whose whole has no `forward`: the part that gives text logits, by `model_type`."""
 LM_EVAL_DEFAULT_DEVICE = "cuda:0"
 """What lm-eval's command passes when the user names no device, GPU or not."""
 
@@ -37,9 +36,10 @@ class Loaded:
 
     model: Any
     tokenizer: Any
-    processor: Any | None
+    processor: SpeechProcessor | None
     """None for a model that only reads."""
     device: torch.device
+    family: Family
 
 
 def load(
@@ -78,12 +78,17 @@ def load(
         }
     try:
         config = transformers.AutoConfig.from_pretrained(pretrained, **source)
-        model_class = find_model_class(config)
+        model_type = config.model_type
+        family = FAMILIES.get(model_type, Family(model_type))
+        model_class = find_model_class(config, family)
         if model_class is CTCSpeechLM and (placement or peft):
             raise AdapterError(
                 f"{pretrained}: this kind of model is small, placed whole and takes no peft: leave "
                 "device_map, quantisation and peft out"
             )
+        if family.adjust_config:
+            family.adjust_config(config)
+            placement["config"] = config
         model = model_class.from_pretrained(
             pretrained,
             dtype=parse_dtype(dtype),
@@ -91,11 +96,14 @@ def load(
             **placement,
             **source,
         )
+        if family.finish:
+            family.finish(model, pretrained, source)
         if peft:
             model = _with_peft(model, peft)
         processor = None
         if hears(model.config):
-            processor = transformers.AutoProcessor.from_pretrained(pretrained, **source)
+            own = family.load_processor(pretrained, model_type, source)
+            processor = SpeechProcessor(own, family.markup, family.system_option)
         tokenizer = (
             processor.tokenizer
             if processor is not None
@@ -107,8 +115,9 @@ def load(
             "Give a folder that save_pretrained wrote, or the id of a model on the hub; without "
             "a network, download it first and give the folder."
         ) from error
-    model = model.eval() if placement else model.to(target).eval()
-    if placement:
+    placed = placement.keys() & {"device_map"}
+    model = model.eval() if placed else model.to(target).eval()
+    if placed:
         target = model.get_input_embeddings().weight.device
     log.info(
         "Loaded %s: %s, %s, on %s",
@@ -117,7 +126,7 @@ def load(
         str(model.dtype).removeprefix("torch."),
         target,
     )
-    return Loaded(model, tokenizer, processor, target)
+    return Loaded(model, tokenizer, processor, target, family)
 
 
 def _bitsandbytes(settings: Mapping[str, Any]) -> Any:
@@ -146,23 +155,31 @@ def _with_peft(model: Any, peft: str) -> Any:
     return adapted.get_base_model()
 
 
-def find_model_class(config: Any) -> Any:
+def find_model_class(config: Any, family: Family) -> Any:
     """Return the class that gives text logits for a configuration.
 
     Raises:
-        AdapterError: when transformers has none.
+        AdapterError: when transformers has none, or it cannot be scored.
     """
     model_type = config.model_type
+    if family.refused:
+        raise AdapterError(f"{family.name} cannot be scored: {family.refused}")
     if model_type == CTCSpeechLMConfig.model_type:
         return CTCSpeechLM
-    if name := SCORED_PART.get(model_type):
-        return getattr(transformers, name)
-    if model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+    if family.scored_class:
+        return getattr(transformers, family.scored_class)
+    if model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and model_type not in FAMILIES:
         return transformers.AutoModelForCausalLM
     if model_type in MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES:
         return transformers.AutoModelForMultimodalLM
-    if getattr(config, "auto_map", None):
-        return transformers.AutoModelForCausalLM
+    if auto_map := getattr(config, "auto_map", None):
+        causal = "AutoModelForCausalLM" in auto_map or "AutoModel" not in auto_map
+        return transformers.AutoModelForCausalLM if causal else transformers.AutoModel
+    # The automatic classes leave some out, Audio Flamingo among them.
+    names = getattr(config, "architectures", None) or [""]
+    named = getattr(transformers, names[0], None)
+    if named is not None and hears(config) and not config.is_encoder_decoder:
+        return named
     raise AdapterError(
         f"model type {model_type!r} is neither a causal language model nor one that "
         f"transformers {transformers.__version__} lists as hearing or seeing "
@@ -171,8 +188,12 @@ def find_model_class(config: Any) -> Any:
 
 
 def hears(config: Any) -> bool:
-    """Tell whether the configuration of a scored model has an audio part."""
-    return getattr(config, "audio_config", None) is not None
+    """Tell whether the configuration of a scored model has a part for audio."""
+    return any(
+        value is not None
+        for name, value in vars(config).items()
+        if re.fullmatch(r"encoder_config|(audio|speech|acoustic)_(.*_)?config", name)
+    )
 
 
 def pick_device(device: str | None) -> torch.device:

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-import inspect
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from s2s_tasks.adapters.contract import AdapterError, Message, Prefix
-from s2s_tasks.audio import Audio
+import jinja2
+import numpy as np
+
+from s2s_tasks.adapters.contract import AUDIO, AdapterError, Message, Prefix
+from s2s_tasks.adapters.hearing import Hearing, try_hearing
+from s2s_tasks.adapters.speech_processor import SpeechProcessor
+from s2s_tasks.audio import Audio, Waveform
 from s2s_tasks.prompt import Continuation, Prompt, escape, placeholder, split_context
 
 
 class Renderer:
     """A tokenizer, and the processor of a model that hears. It needs no model, and no network."""
 
-    def __init__(self, name: str, tokenizer: Any, processor: Any | None) -> None:
-        """Take what was loaded; `name` is the model's, for messages."""
+    def __init__(
+        self, name: str, tokenizer: Any, processor: SpeechProcessor | None, *, chunk: bool = False
+    ) -> None:
+        """Take what was loaded.
+
+        Args:
+            name: of the model, for messages.
+            tokenizer: of its text side.
+            processor: None for a model that only reads.
+            chunk: whether a recording that is too long becomes several.
+        """
         self._name = name
         self.tokenizer = tokenizer
         self.processor = processor
-        self.sampling_rate: int | None = None
-        if processor is not None:
-            self.sampling_rate = processor.feature_extractor.sampling_rate
+        self._chunk = chunk
 
     @cached_property
-    def audio_markup(self) -> str:
-        """What stands for one recording in a prompt, as the model's processor writes it."""
-        names = ("audio_bos_token", "audio_token", "audio_eos_token")
-        return "".join(getattr(self.processor, name, None) or "" for name in names)
+    def hearing(self) -> Hearing | None:
+        """What the model hears; None for one that only reads."""
+        return None if self.processor is None else try_hearing(self.processor)
 
     @property
     def first_id(self) -> int:
@@ -47,29 +58,22 @@ class Renderer:
         self._refuse_lookalike(prompt.text)
         if not prompt.audio:
             return Prefix(self._tokenize(prompt.text) or [self.first_id])
-        if self.processor is None or self.sampling_rate is None:
+        if self.processor is None:
             raise AdapterError(f"{self._name} only reads text and cannot take a recording")
-        text = "".join(
-            self.audio_markup if isinstance(segment, Audio) else segment
-            for segment in prompt.segments
-        )
-        inputs = self.processor(
-            text=[text],
-            audio=[audio.load(self.sampling_rate) for audio in prompt.audio],
-            sampling_rate=self.sampling_rate,
-            add_special_tokens=not self._opens_with_bos(text),
-            return_tensors="pt",
-        )
-        ids = inputs.pop("input_ids")[0].tolist()
-        inputs.pop("attention_mask")
-        heard = self.tokenizer.convert_tokens_to_ids(self.processor.audio_token)
-        if ids.count(heard) < len(prompt.audio):
+        text, waveforms = "", []
+        for segment in prompt.segments:
+            pieces = [segment] if isinstance(segment, str) else self._waveforms(segment)
+            for piece in pieces:
+                text += piece if isinstance(piece, str) else self.processor.markup
+                waveforms += [] if isinstance(piece, str) else [piece]
+        ids, features = self.processor(text, waveforms)
+        if ids.count(AUDIO) < len(waveforms):
             names = ", ".join(f"{a.name} ({1000 * a.seconds:.0f} ms)" for a in prompt.audio)
             raise AdapterError(
                 f"{names}: too short for {self._name}, which would hear nothing; leave that "
                 "question out"
             )
-        return Prefix(ids, dict(inputs), tuple(audio.sha256 for audio in prompt.audio))
+        return Prefix(ids, features, tuple(audio.sha256 for audio in prompt.audio))
 
     def encode(self, prompt: Prompt, continuation: Continuation) -> list[int]:
         """Tokenize a continuation as it follows the prompt.
@@ -97,35 +101,55 @@ class Renderer:
         """Render a conversation with the model's own template.
 
         Raises:
-            AdapterError: when the model has no template, or it does not keep the recordings.
+            AdapterError: when the model has no template, or it drops a recording or a text.
         """
-        teller = self.tokenizer if self.processor is None else self.processor
-        if not getattr(teller, "chat_template", None):
+        if not (self.processor.has_template if self.processor else self.tokenizer.chat_template):
             raise AdapterError(
                 f"{self._name} has no chat template; leave --apply_chat_template out"
             )
         options = {
-            "tokenize": False,
             "add_generation_prompt": add_generation_prompt,
             "continue_final_message": not add_generation_prompt,
         }
-        if self.processor is None:
-            return cast(str, teller.apply_chat_template(list(messages), **options))
-        contents = [split_context(message["content"]) for message in messages]
-        conversation = [
-            {"role": message["role"], "content": [_chat_part(piece) for piece in content]}
-            for message, content in zip(messages, contents, strict=True)
-        ]
-        recordings = [piece for content in contents for piece in content if isinstance(piece, int)]
-        texts = teller.apply_chat_template(conversation, **options).split(self.audio_markup)
+        try:
+            if self.processor is None:
+                history = list(messages)
+                return cast(
+                    str, self.tokenizer.apply_chat_template(history, tokenize=False, **options)
+                )
+            turns = [(m["role"], split_context(m["content"])) for m in messages]
+            texts = self.processor.chat(turns, **options)
+        except (jinja2.TemplateError, ValueError) as error:
+            raise AdapterError(
+                f"{self._name}: its chat template refuses this conversation (roles: "
+                f"{', '.join(m['role'] for m in messages)}): {error}"
+            ) from error
+        pieces = [piece for _, content in turns for piece in content]
+        recordings = [piece for piece in pieces if isinstance(piece, int)]
         if len(texts) != len(recordings) + 1:
             raise AdapterError(
                 f"{self._name}: the chat template wrote {len(texts) - 1} recording(s) for "
-                f"{len(recordings)}; does a text hold {self.audio_markup!r}?"
+                f"{len(recordings)}; does a text hold {self.processor.markup!r}?"
             )
+        written = "".join(texts)
+        for role, content in turns:
+            for piece in content:
+                if isinstance(piece, str) and piece.strip() not in written:
+                    raise AdapterError(
+                        f"{self._name}: the chat template drops a text of the {role}: {piece!r}"
+                    )
         marks = [placeholder(index) for index in recordings]
-        pieces = [escape(text) for text in texts]
-        return pieces[0] + "".join(m + p for m, p in zip(marks, pieces[1:], strict=True))
+        escaped = [escape(text) for text in texts]
+        return escaped[0] + "".join(m + p for m, p in zip(marks, escaped[1:], strict=True))
+
+    def _waveforms(self, audio: Audio) -> list[Waveform]:
+        """Decode a recording, in as many pieces of alike lengths as the model needs."""
+        assert self.hearing is not None
+        waveform = audio.load(self.hearing.sampling_rate)
+        longest = self.hearing.longest
+        if not self._chunk or longest is None or audio.seconds <= longest:
+            return [waveform]
+        return list(np.array_split(waveform, math.ceil(audio.seconds / longest)))
 
     def _refuse_lookalike(self, text: str) -> None:
         if self.processor is not None and self.processor.audio_token in text:
@@ -137,39 +161,18 @@ class Renderer:
     def _text_before(self, prompt: Prompt) -> str:
         """Return the text that a continuation's tokenization depends on.
 
-        After a recording that is the recording's closing token and what follows it: special
-        tokens never merge with their neighbours.
+        After a recording that is what closes the recording and what follows: special tokens never
+        merge with their neighbours.
         """
         if not prompt.audio:
             return prompt.text
+        assert self.processor is not None
         last = prompt.segments[-1]
-        following = last if isinstance(last, str) else ""
-        processor: Any = self.processor
-        closing = getattr(processor, "audio_eos_token", None) or processor.audio_token
-        return cast(str, closing) + following
+        return self.processor.closing + (last if isinstance(last, str) else "")
 
     def _tokenize(self, text: str) -> list[int]:
-        return cast(
-            list[int],
-            self.tokenizer.encode(text, add_special_tokens=not self._opens_with_bos(text)),
-        )
-
-    def _opens_with_bos(self, text: str) -> bool:
+        if self.processor is not None:
+            return self.processor.encode(text)
         bos = self.tokenizer.bos_token
-        return bool(bos) and text.startswith(bos)
-
-
-def longest_audio(feature_extractor: Any) -> float | None:
-    """Return the seconds that a feature extractor keeps of a recording; None for all of it."""
-    window = getattr(feature_extractor, "chunk_length", None)
-    if window is not None:
-        return float(window)
-    defaults = inspect.signature(type(feature_extractor).__call__).parameters
-    if "truncation" not in defaults or not defaults["truncation"].default:
-        return None
-    most = defaults["max_length"].default if "max_length" in defaults else None
-    return most / feature_extractor.sampling_rate if isinstance(most, int) else None
-
-
-def _chat_part(piece: str | int) -> dict[str, str]:
-    return {"type": "text", "text": piece} if isinstance(piece, str) else {"type": "audio"}
+        opens = bool(bos) and text.startswith(bos)
+        return cast(list[int], self.tokenizer.encode(text, add_special_tokens=not opens))

@@ -13,17 +13,13 @@ from scoring import scores
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
-    Gemma4AudioFeatureExtractor,
     Qwen2AudioForConditionalGeneration,
     Qwen2AudioProcessor,
-    Wav2Vec2FeatureExtractor,
-    WhisperFeatureExtractor,
 )
 
 from s2s_tasks.adapters.contract import AdapterError, Generation
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.adapters.hf_loading import pick_device
-from s2s_tasks.adapters.hf_rendering import longest_audio
 from s2s_tasks.audio import Audio, probe
 from s2s_tasks.prompt import Prompt, Request
 
@@ -226,10 +222,3 @@ def test_a_continuation_longer_than_the_model(reading: HFAdapter) -> None:
     request = Request(Prompt.of("the dog"), " ran" * 600)
     with pytest.raises(AdapterError, match="the model has 256 positions, what is to follow"):
         scores(reading, [request], 1)
-
-
-def test_what_an_extractor_would_cut_is_known() -> None:
-    """Gemma 4's cuts at 30 s by default, and no attribute says so."""
-    assert longest_audio(WhisperFeatureExtractor(chunk_length=4)) == 4
-    assert longest_audio(Gemma4AudioFeatureExtractor()) == 30
-    assert longest_audio(Wav2Vec2FeatureExtractor()) is None

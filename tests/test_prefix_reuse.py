@@ -25,9 +25,9 @@ from transformers import (
 
 from s2s_tasks.adapters.causal_lm import CausalLM
 from s2s_tasks.adapters.contract import Group, Prefix
-from s2s_tasks.adapters.features import collate
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.adapters.likelihood import CACHED_POSITION, _chunks, score_groups, score_rows
+from s2s_tasks.adapters.model_inputs import collate
 from s2s_tasks.audio import Audio
 from s2s_tasks.prompt import Prompt, Request
 

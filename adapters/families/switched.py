@@ -1,0 +1,63 @@
+"""LoRAs inside a model that are for audio alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from s2s_tasks.adapters.contract import AdapterError
+
+log = logging.getLogger(__name__)
+
+
+def load_speech_adapter(model: Any, pretrained: str, source: Mapping[str, Any]) -> None:
+    """Load Phi-4-multimodal's, which lies in a folder of its own, as its documentation does.
+
+    Raises:
+        AdapterError: without peft.
+    """
+    _require_peft(pretrained)
+    revision = {"revision": source["revision"]} if source.get("revision") else {}
+    model.load_adapter(
+        pretrained,
+        adapter_name="speech",
+        adapter_kwargs={"subfolder": "speech-lora", **revision},
+    )
+
+
+def require_adapter(model: Any, pretrained: str, source: Mapping[str, Any]) -> None:
+    """Refuse a Granite Speech whose LoRA `from_pretrained` has left out, which it does silently.
+
+    Raises:
+        AdapterError: when it was left out for want of peft.
+    """
+    del source
+    if not model.config.has_lora_adapter or model._hf_peft_config_loaded:
+        return
+    _require_peft(pretrained)
+    log.warning(
+        "%s: its configuration says that it has a LoRA for speech, and there is none beside its "
+        "weights",
+        pretrained,
+    )
+
+
+def switch_adapter(model: Any, *, on: bool) -> None:
+    """Switch a model's LoRA on or off, as its own `generate` does.
+
+    transformers' `enable_adapters` does the same, but only with the newest peft.
+    """
+    if not getattr(model, "_hf_peft_config_loaded", False):
+        return
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    for module in model.modules():
+        if isinstance(module, BaseTunerLayer):
+            module.enable_adapters(enabled=on)
+
+
+def _require_peft(pretrained: str) -> None:
+    if find_spec("peft") is None:
+        raise AdapterError(f"{pretrained} has a LoRA for speech: pip install peft")

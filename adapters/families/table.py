@@ -1,0 +1,99 @@
+"""Every architecture that is known to work, and what is particular to it."""
+
+from __future__ import annotations
+
+from s2s_tasks.adapters.families import gemma3n, granite_speech, switched, voxtral
+from s2s_tasks.adapters.families.family import Family
+
+FAMILIES = {
+    "qwen2_audio": Family("Qwen2-Audio", ("Qwen/Qwen2-Audio-7B", "Qwen/Qwen2-Audio-7B-Instruct")),
+    "glmasr": Family(
+        "GLM-ASR",
+        ("zai-org/GLM-ASR-Nano-2512",),
+        markup="<|begin_of_audio|><|pad|><|end_of_audio|>",
+    ),
+    "voxtral": Family(
+        "Voxtral",
+        ("mistralai/Voxtral-Mini-3B-2507", "mistralai/Voxtral-Small-24B-2507"),
+        load_processor=voxtral.load_processor,
+        needs="mistral-common",
+    ),
+    "granite_speech": Family(
+        "Granite Speech",
+        ("ibm-granite/granite-speech-3.3-2b", "ibm-granite/granite-speech-3.3-8b"),
+        load_processor=granite_speech.load_processor,
+        finish=switched.require_adapter,
+        batches_audio=False,
+        tower="model.encoder",
+        switched_adapter=True,
+        needs="peft",
+    ),
+    "granite_speech_plus": Family(
+        "Granite Speech Plus",
+        ("ibm-granite/granite-speech-4.1-2b-plus",),
+        load_processor=granite_speech.load_processor,
+        finish=switched.require_adapter,
+        batches_audio=False,
+        tower="model.encoder",
+        switched_adapter=True,
+    ),
+    "phi4_multimodal": Family(
+        "Phi-4-multimodal",
+        ("microsoft/Phi-4-multimodal-instruct",),
+        finish=switched.load_speech_adapter,
+        batches_audio=False,
+        embedder="model.embed_tokens_extend",
+        tower="model.embed_tokens_extend.audio_embed.encoder",
+        most_positions=4096,
+        switched_adapter=True,
+        needs="peft",
+    ),
+    "vibevoice_asr": Family(
+        "VibeVoice-ASR",
+        ("microsoft/VibeVoice-ASR-HF",),
+        options={"sample": False},
+        system_option="system_prompt",
+    ),
+    "apertus1p5": Family("Apertus 1.5", ("swiss-ai/Apertus-v1.5-8B",)),
+    "kyutai_speech_to_text": Family(
+        "Kyutai STT",
+        refused="each position is a frame of 80 ms, its text token and its sound together, so that "
+        "a text has no likelihood before it is aligned with the frames",
+    ),
+    "voxtral_realtime": Family(
+        "Voxtral Realtime",
+        refused="its text goes along with the audio, position by position, and none follows it",
+    ),
+    "moshi": Family(
+        "Moshi",
+        refused="it writes a text token or nothing for each frame of 80 ms, so that a text has no "
+        "likelihood before it is aligned with the frames",
+    ),
+    "gemma3n": Family(
+        "Gemma 3n",
+        ("google/gemma-3n-E2B-it", "google/gemma-3n-E4B-it"),
+        adjust_config=gemma3n.leave_vision_out,
+        needs_ids=True,
+    ),
+    "gemma4": Family(
+        "Gemma 4",
+        ("google/gemma-4-E2B-it", "google/gemma-4-E4B-it"),
+        needs_ids=True,
+    ),
+    "gemma4_unified": Family("Gemma 4 unified", ("google/gemma-4-12B-it",)),
+    "qwen3_asr": Family("Qwen3-ASR", ("Qwen/Qwen3-ASR-1.7B", "Qwen/Qwen3-ASR-0.6B")),
+    "audioflamingo3": Family("Audio Flamingo 3", ("nvidia/audio-flamingo-3-hf",)),
+    "musicflamingo": Family("Music Flamingo", ("nvidia/music-flamingo-2601-hf",)),
+    "qwen2_5_omni": Family(
+        "Qwen2.5-Omni",
+        ("Qwen/Qwen2.5-Omni-7B", "Qwen/Qwen2.5-Omni-3B"),
+        scored_class="Qwen2_5OmniThinkerForConditionalGeneration",
+    ),
+    "qwen3_omni_moe": Family(
+        "Qwen3-Omni",
+        ("Qwen/Qwen3-Omni-30B-A3B-Instruct",),
+        scored_class="Qwen3OmniMoeThinkerForConditionalGeneration",
+        batches_audio=False,
+    ),
+}
+"""By `model_type`. A model that is not here is treated by transformers' conventions."""
