@@ -27,6 +27,11 @@ CONTAINERS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3", "MPEG")
 """What is read, by libsndfile's names."""
 
 
+SILENCE = 2.0**-15
+"""The step of 16-bit samples: what never exceeds it (lossy codecs of nothing do not reach zero
+exactly) holds no sound."""
+
+
 class AudioError(S2STasksError):
     """A recording that is missing, unreadable or not what its handle says."""
 
@@ -167,6 +172,11 @@ def decode(data: bytes, name: str) -> Waveform:
         raise AudioError(f"{name}: the recording holds values that are not finite numbers")
     mono: Waveform = signal.mean(axis=1, dtype=np.float32)
     return mono
+
+
+def is_silent(signal: Waveform) -> bool:
+    """Tell whether a signal `[frames]` never leaves its mean by more than a 16-bit step."""
+    return bool(np.abs(signal - signal.mean()).max(initial=0.0) <= SILENCE)
 
 
 def resample(signal: Waveform, source_rate: int, target_rate: int) -> Waveform:

@@ -16,10 +16,10 @@ from s2s_tasks.prompt import Prompt, parse_request
 def refuse_unheard(
     adapter: Adapter, requests: Sequence[Instance], prompts: Sequence[Prompt]
 ) -> None:
-    """Refuse, before any work, recordings that the model would not hear to their end.
+    """Refuse, before any work, questions with more recordings than the model takes.
 
     Raises:
-        AdapterError: when there are some; the message names them.
+        AdapterError: when there are some; the message names their tasks.
     """
     spoken = [(i, p) for i, p in zip(requests, prompts, strict=True) if p.audio]
     if not spoken:
@@ -31,21 +31,11 @@ def refuse_unheard(
             "reads text; run their _t2t variants, or put an ASR before the model: "
             "--model speech-cascade --model_args asr=…,lm=…"
         )
-    limit = adapter.longest_audio
-    if limit is None:
-        return
-    too_long = {
-        audio.name: audio.seconds
-        for _, prompt in spoken
-        for audio in prompt.audio
-        if audio.seconds > limit
-    }
-    if too_long:
-        named = [f"{name} ({seconds:.1f} s)" for name, seconds in too_long.items()]
+    several = [f"{i.task_name} {i.doc.get('id', i.doc_id)}" for i, p in spoken if len(p.audio) > 1]
+    if several and not adapter.hears_several:
         raise AdapterError(
-            f"{len(too_long)} recording(s) are longer than the {limit:g} s that the model "
-            f"hears, and none is cut silently: {', '.join(named[:10])}"
-            f"{' …' if len(named) > 10 else ''}; shorten them or leave those questions out"
+            f"{len(set(several))} question(s) ask with several recordings, {several[0]} among "
+            f"them, and {adapter.fingerprint} takes one a prompt; leave --num_fewshot out"
         )
 
 

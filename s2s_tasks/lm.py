@@ -33,7 +33,8 @@ from s2s_tasks.instances import (
 )
 from s2s_tasks.logs import follow_lm_eval
 from s2s_tasks.processes import Processes
-from s2s_tasks.prompt import Request
+from s2s_tasks.prompt import Prompt, Request
+from s2s_tasks.recordings import recordings_of, refuse_unusable
 from s2s_tasks.score import Score
 
 log = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ class SpeechLM(TemplateLM):
         self._processes = Processes(device)
         self.adapter = build(device=self._processes.device or device, **arguments)
         self._device = self.adapter.device
+        self._usable_recordings: set[str] = set()
         log.info("Trying the model on a short item")
         findings = self._examine(exact)
         self._asked_exact = exact
@@ -158,8 +160,7 @@ class SpeechLM(TemplateLM):
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
         """Score continuations after contexts, with or without audio; see `LM.loglikelihood`."""
-        prompts = prompts_of(requests)
-        refuse_unheard(self.adapter, requests, prompts)
+        prompts = self._usable_prompts(requests, disable_tqdm)
         asked = [
             Request(prompt, instance.args[1])
             for prompt, instance in zip(prompts, requests, strict=True)
@@ -220,8 +221,7 @@ class SpeechLM(TemplateLM):
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Continue contexts, with or without audio; see `LM.generate_until`."""
-        prompts = prompts_of(requests)
-        refuse_unheard(self.adapter, requests, prompts)
+        prompts = self._usable_prompts(requests, disable_tqdm)
         alike: dict[str, list[int]] = {}
         for index, instance in enumerate(requests):
             alike.setdefault(repr(sorted(instance.args[1].items())), []).append(index)
@@ -255,6 +255,22 @@ class SpeechLM(TemplateLM):
         self, requests: list[tuple[tuple[str, str], list[int], list[int]]], **_: Any
     ) -> list[tuple[float, bool]]:
         return list(self.adapter.score([(Prefix(context), ids) for _, context, ids in requests]))
+
+    def _usable_prompts(self, requests: Sequence[Instance], quiet: bool) -> list[Prompt]:
+        """Return the requests' prompts, once their recordings are known to be heard as they are.
+
+        Raises:
+            AdapterError: when some are not.
+        """
+        prompts = prompts_of(requests)
+        refuse_unheard(self.adapter, requests, prompts)
+        known = self._usable_recordings
+        asked = recordings_of(requests, prompts)
+        new = {audio: name for audio, name in asked.items() if audio.sha256 not in known}
+        with self._bar("Checking recordings", len(new), "recording", quiet or not new) as bar:
+            refuse_unusable(self.adapter, new, bar.update)
+        known |= {audio.sha256 for audio in new}
+        return prompts
 
     def _examine(self, exact: bool) -> Findings:
         if not self.adapter.embeds_audio:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,6 +14,9 @@ import numpy as np
 import pytest
 import soundfile
 import torch
+from lm_eval.__main__ import cli_evaluate
+from lm_eval.tasks import TaskManager
+from lm_eval.tasks._index import TaskIndex
 from scoring import scores
 
 from s2s_tasks.adapters.contract import AdapterError, Generation
@@ -43,6 +47,11 @@ class Case:
     model: Any
     processor: Any
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What a user gives beside `pretrained`."""
+        return getattr(self.family, "ARGUMENTS", {})
+
     def reference(self, audio: Audio, ending: str) -> list[float]:
         """Log-probabilities of an ending's tokens, by the model's documentation alone."""
         waveform = audio.load(self.family.SAMPLING_RATE)
@@ -59,7 +68,8 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     family = import_module(f"families.{request.param}")
     folder = tmp_path_factory.mktemp(request.param)
     family.save(folder)
-    adapter = HFAdapter(str(folder), dtype="float32", device="cpu")
+    given = getattr(family, "ARGUMENTS", {})
+    adapter = HFAdapter(str(folder), dtype="float32", device="cpu", **given)
     return Case(family, folder, adapter, *family.load(folder))
 
 
@@ -126,7 +136,11 @@ def test_kept_encodings_change_nothing(case: Case, sounds: list[Audio], tmp_path
     expected = scores(case.adapter, requests, 2)
     try:
         keeping = HFAdapter(
-            str(case.folder), dtype="float32", device="cpu", audio_cache=str(tmp_path)
+            str(case.folder),
+            dtype="float32",
+            device="cpu",
+            audio_cache=str(tmp_path),
+            **case.arguments,
         )
     except AdapterError as error:
         assert "leave audio_cache out" in str(error)
@@ -180,3 +194,36 @@ def test_chats_equal_the_documentation(case: Case, sounds: list[Audio], system: 
     (prefix,) = case.adapter.render([prompt])
     found = [case.adapter._lm._audio if id_ < 0 else id_ for id_ in prefix.ids]
     assert found == expected.tolist()
+
+
+@pytest.fixture(scope="module")
+def task_index() -> dict[str, Any]:
+    """lm-eval's index of all its tasks, which takes it seconds to build for each run."""
+    return TaskManager()._index
+
+
+def test_the_command_runs_the_mini_set(
+    case: Case,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    task_index: dict[str, Any],
+) -> None:
+    monkeypatch.setattr(TaskIndex, "build", lambda *_, **__: task_index)
+    arguments = {"pretrained": case.folder, **case.arguments}
+    monkeypatch.setattr(
+        "sys.argv",
+        [
+            "lm_eval",
+            *("--model", "speech-hf", "--device", "cpu", "--batch_size", "4", "--limit", "2"),
+            *("--model_args", ",".join(f"{key}={value}" for key, value in arguments.items())),
+            *("--tasks", "s2sbench_mini_s2t,s2sbench_mini_t2t", "--output_path", str(tmp_path)),
+        ],
+    )
+    cli_evaluate()
+    (path,) = tmp_path.glob("**/results_*.json")
+    results = json.loads(path.read_text())
+    assert len(results["n-samples"]) == 6
+    assert all(counts["effective"] == 2 for counts in results["n-samples"].values())
+    for task in results["n-samples"]:
+        assert 0 <= results["results"][task]["pair_acc,none"] <= 1
+        assert results["results"][task]["tie_rate,none"] == 0

@@ -17,6 +17,7 @@ from s2s_tasks.audio import Audio
 from s2s_tasks.data.rows import Row
 from s2s_tasks.data.sources import load_rows, mini_rows, topic_rows
 from s2s_tasks.errors import S2STasksError
+from s2s_tasks.prompt import placeholder
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,8 @@ class ChoiceTask(ConfigurableTask):
 
     def __init__(self, config: dict[str, Any]) -> None:
         """Build the task from its YAML configuration."""
+        self._asked: str | None = None
+        self._example_audio: list[dict[str, Any]] = []
         super().__init__(config={key: value for key, value in config.items() if key != "class"})
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **_: Any) -> None:
@@ -93,23 +96,29 @@ class ChoiceTask(ConfigurableTask):
         super().build_all_requests(cache_requests=False, **kwargs)
 
     def fewshot_context(self, doc: dict[str, Any], num_fewshot: int, **kwargs: Any) -> Any:
-        """Build the context; spoken examples are refused rather than left silent."""
-        if num_fewshot and self.config.doc_to_audio:
-            raise S2STasksError(
-                f"{self.config.task}: num_fewshot={num_fewshot}, but spoken examples are not "
-                "supported; leave --num_fewshot out"
-            )
+        """Build the context; in a spoken task the examples are spoken too."""
+        self._asked, self._example_audio = doc["id"], []
         return super().fewshot_context(doc, num_fewshot, **kwargs)
+
+    def doc_to_text(self, doc: dict[str, Any], doc_to_text: Any = None) -> Any:
+        """Return a question's text; an example's recording is numbered after the question's own."""
+        text = super().doc_to_text(doc, doc_to_text)
+        if not self.config.doc_to_audio or doc["id"] == self._asked:
+            return text
+        heard = self.doc_to_audio(doc)
+        self._example_audio.append(_handle(heard[doc["gold"] if len(heard) > 1 else 0]))
+        return text.replace(placeholder(0), placeholder(len(self._example_audio)))
 
     def construct_requests(
         self, doc: dict[str, Any], ctx: str | list[str], **kwargs: Any
     ) -> list[Instance] | Instance:
-        """Build one request an ending, each with the recording that belongs to it."""
+        """Build one request an ending, each with the recordings that belong to it."""
         requests = super().construct_requests(doc, ctx, **kwargs)
         if self.config.doc_to_audio:
             # One object for all endings of a recording: there may be tens of thousands.
             media = [
-                {"audio": [Audio.from_json(handle).to_json()]} for handle in self.doc_to_audio(doc)
+                {"audio": [_handle(heard), *self._example_audio]}
+                for heard in self.doc_to_audio(doc)
             ]
             for index, request in enumerate(requests):
                 context, continuation, _ = request.arguments
@@ -146,6 +155,10 @@ class ChoiceTask(ConfigurableTask):
         """Say the direction of what is reported by subject, beside the YAML's metrics."""
         declared: dict[str, bool] = super().higher_is_better()
         return declared | {subject_metric(name): True for name in self.subjects}
+
+
+def _handle(heard: dict[str, Any]) -> dict[str, Any]:
+    return Audio.from_json(heard).to_json()
 
 
 def subject_metric(subject: str) -> str:

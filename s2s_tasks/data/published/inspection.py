@@ -9,15 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import soundfile
 
-from s2s_tasks.audio import CONTAINERS, Audio
+from s2s_tasks.audio import CONTAINERS, SILENCE, Audio
 from s2s_tasks.data.problems import Kind
 from s2s_tasks.truncation import truncation
 
 SHORTEST_SECONDS = 0.025
 """One analysis window of the usual speech front ends: nothing shorter yields a frame."""
-SILENCE = 2.0**-15
-"""One step of 16-bit audio: a recording that never exceeds it (lossy codecs of nothing do not
-reach zero exactly) holds no sound."""
 _BLOCK = 1 << 20
 """Frames decoded at a time, so that a long recording does not fill memory."""
 
