@@ -14,6 +14,7 @@ COMMANDS = {
     "data": ("s2s_tasks.commands.data:main", "check or convert a copy of S2SBench"),
     "demo": ("s2s_tasks.commands.demo:main", "score the embedded mini set with small real models"),
     "lm-eval": ("s2s_tasks.commands.lm_eval:main", "lm-eval with our models and tasks registered"),
+    "models": ("s2s_tasks.commands.models:main", "print the speech LLMs that speech-hf knows"),
     "path": ("s2s_tasks.commands.path:main", "print the folder of the task files"),
 }
 """Sub-command -> function (its arguments -> exit status), and what it does in a few words."""
