@@ -21,6 +21,7 @@ from transformers import (
 from s2s_tasks.adapters import hf_loading
 from s2s_tasks.adapters.causal_lm import CausalLM
 from s2s_tasks.adapters.contract import AdapterError
+from s2s_tasks.adapters.families.table import FAMILIES
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.audio import Audio
 from s2s_tasks.models import SpeechHF
@@ -176,3 +177,19 @@ def test_a_spread_model_names_positions_without_a_tensor(
     for request, score in scores(adapter, requests, 4, exact=True).items():
         assert score.token_logprobs == pytest.approx(expected[request].token_logprobs, abs=1e-4)
     assert all(isinstance(positions, int) for positions in kept)
+
+
+@pytest.mark.parametrize("model_type", ["kyutai_speech_to_text", "voxtral_realtime", "moshi"])
+def test_what_has_no_likelihood_is_refused_with_the_reason(tmp_path: Path, model_type: str) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
+    with pytest.raises(AdapterError, match="cannot be scored: "):
+        HFAdapter(str(tmp_path), device="cpu")
+
+
+def test_a_model_without_a_row_goes_by_the_conventions(
+    qwen2_audio: Path, requests: list[Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = HFAdapter(str(qwen2_audio), dtype="float32", device="cpu")
+    monkeypatch.delitem(FAMILIES, "qwen2_audio")
+    unknown = HFAdapter(str(qwen2_audio), dtype="float32", device="cpu")
+    assert scores(unknown, requests, 4) == scores(known, requests, 4)
