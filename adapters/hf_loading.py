@@ -89,7 +89,8 @@ def load(
         if family.adjust_config:
             family.adjust_config(config)
             placement["config"] = config
-        model = model_class.from_pretrained(
+        load_model = family.load_model or model_class.from_pretrained
+        model = load_model(
             pretrained,
             dtype=parse_dtype(dtype),
             attn_implementation=attn_implementation,
@@ -110,10 +111,14 @@ def load(
             else transformers.AutoTokenizer.from_pretrained(pretrained, **source)
         )
     except (OSError, ValueError, ImportError, RuntimeError) as error:
+        advice = (
+            "It brings its own code: add trust_remote_code=true if you trust it."
+            if "trust_remote_code" in str(error)
+            else "Give a folder that save_pretrained wrote, or the id of a model on the hub; "
+            "without a network, download it first and give the folder."
+        )
         raise AdapterError(
-            f"pretrained={pretrained} cannot be loaded: {str(error).strip()}\n"
-            "Give a folder that save_pretrained wrote, or the id of a model on the hub; without "
-            "a network, download it first and give the folder."
+            f"pretrained={pretrained} cannot be loaded: {str(error).strip()}\n{advice}"
         ) from error
     placed = placement.keys() & {"device_map"}
     model = model.eval() if placed else model.to(target).eval()

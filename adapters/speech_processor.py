@@ -39,7 +39,8 @@ class SpeechProcessor:
         """Take a processor of transformers, or what is called as one.
 
         Args:
-            processor: with a `tokenizer`, an audio part and an `audio_token`.
+            processor: with a `tokenizer`, an audio part and an `audio_token`. One that has a
+                `filler_id`, which the model wants at audio positions, marks these with `AUDIO`.
             markup: what stands for one recording, where the processor does not tell.
             system_option: what the chat template calls a system's text that is not a turn.
 
@@ -50,7 +51,11 @@ class SpeechProcessor:
         self.tokenizer = processor.tokenizer
         self.extractor = _audio_part(processor)
         self.audio_token = self._find_audio_token()
-        self.audio_token_id: int = self.tokenizer.convert_tokens_to_ids(self.audio_token)
+        filler: int | None = getattr(processor, "filler_id", None)
+        self._marked = filler is not None
+        self.audio_token_id: int = (
+            self.tokenizer.convert_tokens_to_ids(self.audio_token) if filler is None else filler
+        )
         self._markup = markup
         self._system_option = system_option
 
@@ -107,7 +112,9 @@ class SpeechProcessor:
             for name, value in inputs.items()
             if name not in PER_POSITION
         }
-        return [AUDIO if id_ == self.audio_token_id else id_ for id_ in ids], features
+        if not self._marked:
+            ids = [AUDIO if id_ == self.audio_token_id else id_ for id_ in ids]
+        return ids, features
 
     def encode(self, text: str) -> list[int]:
         """Tokenize text without recordings, with the special tokens that the tokenizer adds."""

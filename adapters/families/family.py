@@ -45,6 +45,8 @@ class Family:
     """Whether a LoRA inside the model is for audio alone: on after audio, off for text."""
     adjust_config: Callable[[Any], None] | None = None
     """Changes the configuration before the model is built."""
+    load_model: Callable[..., Any] | None = None
+    """Loads the model as the class's `from_pretrained` would, where that cannot."""
     finish: Callable[[Any, str, Source], None] | None = None
     """Loads what `from_pretrained` leaves out: model, `pretrained`, source."""
     load_processor: Callable[[str, str, Source], Any] = load_processor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from s2s_tasks.adapters.families import gemma3n, granite_speech, switched, voxtral
+from s2s_tasks.adapters.families import gemma3n, granite_speech, switched, ultravox, voxtral
 from s2s_tasks.adapters.families.family import Family
 
 FAMILIES = {
@@ -55,6 +55,16 @@ FAMILIES = {
         system_option="system_prompt",
     ),
     "apertus1p5": Family("Apertus 1.5", ("swiss-ai/Apertus-v1.5-8B",)),
+    "ultravox": Family(
+        "Ultravox",
+        ("fixie-ai/ultravox-v0_5-llama-3_2-1b", "fixie-ai/ultravox-v0_5-llama-3_1-8b"),
+        load_model=ultravox.load_model,
+        load_processor=ultravox.load_processor,
+        batches_audio=False,
+        needs="peft",
+        remark="its repositories bring their own code, and name others that hold the LM: give "
+        "`trust_remote_code=true`",
+    ),
     "kyutai_speech_to_text": Family(
         "Kyutai STT",
         refused="each position is a frame of 80 ms, its text token and its sound together, so that "

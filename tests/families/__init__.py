@@ -8,5 +8,6 @@ Nothing here uses code of ours, so that what ours computes can be held against i
   (mono float32 at `SAMPLING_RATE` Hz, [frames]) and text again, without a chat template;
 - `chat(processor, waveform, question, system)`: the same for a user's turn of a recording and a
   question, with or without a system's turn, up to where the assistant's begins;
-- `SAMPLING_RATE`: what the processor takes, in Hz.
+- `SAMPLING_RATE`: what the processor takes, in Hz;
+- `ARGUMENTS`, if a user must give more than `pretrained`.
 """
