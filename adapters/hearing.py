@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from dataclasses import dataclass
 from typing import Any
 
 from s2s_tasks.adapters.contract import AUDIO, AdapterError
 from s2s_tasks.adapters.speech_processor import SpeechProcessor, sound
+
+log = logging.getLogger(__name__)
 
 SHORTEST = (0.1, 0.2, 0.4, 0.8)
 """Seconds, tried in turn. No speech fits in less; some models fail at a single frame."""
@@ -19,8 +22,10 @@ class Hearing:
 
     sampling_rate: int
     """In Hz."""
-    positions_per_second: float
-    """Positions of a recording of ten seconds, divided by ten."""
+    seconds: float
+    """Length of a recording that was tried."""
+    positions: int
+    """What it took in a prompt. Some models take as many for every recording."""
     shortest: float
     """Seconds of the shortest recording that takes a position."""
     longest: float | None
@@ -32,8 +37,8 @@ class Hearing:
         most = f"at most {self.longest:g} s" if self.longest else "of any length"
         many = "several recordings a prompt" if self.several else "one recording a prompt"
         return (
-            f"hears {self.sampling_rate} Hz, {self.positions_per_second:g} positions a second of "
-            f"audio, {most}, {many}"
+            f"hears {self.sampling_rate} Hz, {self.positions} position(s) for {self.seconds:g} s "
+            f"of audio, {most}, {many}"
         )
 
 
@@ -43,18 +48,13 @@ def try_hearing(processor: SpeechProcessor) -> Hearing:
     Raises:
         AdapterError: when it hears nothing.
     """
-    heard = (seconds for seconds in SHORTEST if _tries(processor, seconds))
-    shortest = next(heard, None)
-    if shortest is None:
-        raise AdapterError(
-            f"{type(processor.processor).__name__} makes no position of {processor.audio_token!r} "
-            f"out of {SHORTEST[-1]:g} s of audio"
-        )
+    shortest = _shortest(processor)
     longest = _longest(processor)
     tried = min(10.0, longest or 10.0)
     return Hearing(
         sampling_rate=processor.sampling_rate,
-        positions_per_second=_positions(processor, tried) / tried,
+        seconds=tried,
+        positions=_positions(processor, tried),
         shortest=shortest,
         longest=longest,
         several=_takes_several(processor),
@@ -66,12 +66,21 @@ def _positions(processor: SpeechProcessor, seconds: float) -> int:
     return ids.count(AUDIO)
 
 
-def _tries(processor: SpeechProcessor, seconds: float) -> bool:
-    try:
-        return _positions(processor, seconds) > 0
-    # Processors refuse what they cannot take, each in its own way.
-    except Exception:
-        return False
+def _shortest(processor: SpeechProcessor) -> float:
+    """Return the shortest of `SHORTEST` that takes a position."""
+    problem: Exception | None = None
+    for seconds in SHORTEST:
+        try:
+            if _positions(processor, seconds):
+                return seconds
+        # Processors refuse what they cannot take, each in its own way.
+        except Exception as error:
+            problem = error
+    why = f": {type(problem).__name__}: {problem}" if problem else ""
+    raise AdapterError(
+        f"{type(processor.processor).__name__} makes no position of {processor.audio_token!r} out "
+        f"of {SHORTEST[-1]:g} s of audio{why}"
+    ) from problem
 
 
 def _takes_several(processor: SpeechProcessor) -> bool:
@@ -79,7 +88,9 @@ def _takes_several(processor: SpeechProcessor) -> bool:
     alone, _ = processor(processor.markup, [one])
     try:
         both, _ = processor(2 * processor.markup, [one, one])
+    # As above; some say outright that they take one.
     except Exception:
+        log.debug("Two recordings in a prompt are refused", exc_info=True)
         return False
     return both.count(AUDIO) == 2 * alone.count(AUDIO)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
@@ -24,7 +24,7 @@ from s2s_tasks.adapters.contract import (
     Prefix,
 )
 from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM
-from s2s_tasks.adapters.families.switched import switch_adapter
+from s2s_tasks.adapters.families.switched import by_modality
 from s2s_tasks.adapters.fingerprint import checksum, describe
 from s2s_tasks.adapters.hf_loading import load
 from s2s_tasks.adapters.hf_rendering import Renderer
@@ -45,8 +45,6 @@ parameters, two of them trained: right shortcuts differ by less than 1e-4, by 0.
 fp32, fp16 and bf16; one position too many after the prefix makes 0.1 to 2. Quantised weights were
 measured in one model only, and a wrong position of theirs may pass."""
 LONG_AUDIO = ("refuse", "chunk")
-Answer = TypeVar("Answer")
-Item = TypeVar("Item")
 
 
 class HFAdapter(Adapter):
@@ -214,7 +212,7 @@ class HFAdapter(Adapter):
             answers = score_rows(self._lm, fitted, features)
             return [Score(*a, p.transcripts) for a, p in zip(answers, prefixes, strict=True)]
 
-        return self._by_modality([prefix for prefix, _ in rows], rows, run)
+        return by_modality(self.model, self._family, [prefix for prefix, _ in rows], rows, run)
 
     @torch.inference_mode()
     def score_groups(
@@ -227,7 +225,9 @@ class HFAdapter(Adapter):
             features = self._inputs.features(prefixes, kept=self.keeps_audio)
             return score_groups(self._lm, chosen, features, most_positions)
 
-        return self._by_modality([group.prefix for group in groups], groups, run)
+        return by_modality(
+            self.model, self._family, [group.prefix for group in groups], groups, run
+        )
 
     @torch.inference_mode()
     def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
@@ -238,7 +238,7 @@ class HFAdapter(Adapter):
             batches = [[prefix] for prefix in chosen] if alone else [chosen]
             return [text for batch in batches for text in self._generate(batch, how)]
 
-        return self._by_modality(prefixes, prefixes, run)
+        return by_modality(self.model, self._family, prefixes, prefixes, run)
 
     def _generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
         room = self.max_length - how.max_new_tokens
@@ -268,24 +268,6 @@ class HFAdapter(Adapter):
     def chat(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
         """Render a conversation with the model's own template."""
         return self._renderer.chat(messages, add_generation_prompt=add_generation_prompt)
-
-    def _by_modality(
-        self,
-        prefixes: Sequence[Prefix],
-        items: Sequence[Item],
-        run: Callable[[Sequence[Item]], list[Answer]],
-    ) -> list[Answer]:
-        """Run what has audio and what has not apart, where a LoRA is for audio alone."""
-        if not self._family.switched_adapter:
-            return run(items)
-        answers: dict[int, Answer] = {}
-        for hears in (False, True):
-            chosen = [i for i, prefix in enumerate(prefixes) if bool(prefix.recordings) == hears]
-            if chosen:
-                switch_adapter(self.model, on=hears)
-                found = run([items[index] for index in chosen])
-                answers |= zip(chosen, found, strict=True)
-        return [answers[index] for index in range(len(items))]
 
     def _cut(self, prefix: Prefix, room: int) -> list[int]:
         """Return a prefix that fits: one too long loses its head, as in lm-eval.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -102,7 +101,7 @@ def load(
         if peft:
             model = _with_peft(model, peft)
         processor = None
-        if hears(model.config):
+        if hears(model.config, family):
             own = family.load_processor(pretrained, model_type, source)
             processor = SpeechProcessor(own, family.markup, family.system_option)
         tokenizer = (
@@ -183,7 +182,7 @@ def find_model_class(config: Any, family: Family) -> Any:
     # The automatic classes leave some out, Audio Flamingo among them.
     names = getattr(config, "architectures", None) or [""]
     named = getattr(transformers, names[0], None)
-    if named is not None and hears(config) and not config.is_encoder_decoder:
+    if named is not None and hears(config, family) and not config.is_encoder_decoder:
         return named
     raise AdapterError(
         f"model type {model_type!r} is neither a causal language model nor one that "
@@ -192,13 +191,9 @@ def find_model_class(config: Any, family: Family) -> Any:
     )
 
 
-def hears(config: Any) -> bool:
+def hears(config: Any, family: Family) -> bool:
     """Tell whether the configuration of a scored model has a part for audio."""
-    return any(
-        value is not None
-        for name, value in vars(config).items()
-        if re.fullmatch(r"encoder_config|(audio|speech|acoustic)_(.*_)?config", name)
-    )
+    return getattr(config, family.audio_config, None) is not None
 
 
 def pick_device(device: str | None) -> torch.device:

@@ -12,7 +12,7 @@ import numpy as np
 
 from s2s_tasks.adapters.contract import AUDIO, AdapterError, Message, Prefix
 from s2s_tasks.adapters.hearing import Hearing, try_hearing
-from s2s_tasks.adapters.speech_processor import SpeechProcessor
+from s2s_tasks.adapters.speech_processor import SpeechProcessor, encode
 from s2s_tasks.audio import Audio, Waveform
 from s2s_tasks.prompt import Continuation, Prompt, escape, placeholder, split_context
 
@@ -57,7 +57,7 @@ class Renderer:
         """
         self._refuse_lookalike(prompt.text)
         if not prompt.audio:
-            return Prefix(self._tokenize(prompt.text) or [self.first_id])
+            return Prefix(encode(self.tokenizer, prompt.text) or [self.first_id])
         if self.processor is None:
             raise AdapterError(f"{self._name} only reads text and cannot take a recording")
         text, waveforms = "", []
@@ -88,7 +88,10 @@ class Renderer:
             raise AdapterError(f"{self._name} gives no likelihoods of speech, only of text")
         self._refuse_lookalike(continuation)
         before = self._text_before(prompt)
-        together, context = self._tokenize(before + continuation), self._tokenize(before)
+        together, context = (
+            encode(self.tokenizer, before + continuation),
+            encode(self.tokenizer, before),
+        )
         if before and together[: len(context)] == context:
             ids = together[len(context) :]
         else:
@@ -169,10 +172,3 @@ class Renderer:
         assert self.processor is not None
         last = prompt.segments[-1]
         return self.processor.closing + (last if isinstance(last, str) else "")
-
-    def _tokenize(self, text: str) -> list[int]:
-        if self.processor is not None:
-            return self.processor.encode(text)
-        bos = self.tokenizer.bos_token
-        opens = bool(bos) and text.startswith(bos)
-        return cast(list[int], self.tokenizer.encode(text, add_special_tokens=not opens))

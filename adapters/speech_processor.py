@@ -98,7 +98,7 @@ class SpeechProcessor:
             text: no special tokens beside those that the tokenizer adds.
             waveforms: mono, at `sampling_rate`: [frames] each.
         """
-        twice = {"add_special_tokens": False} if self._opens_with_bos(text) else {}
+        twice = {"add_special_tokens": False} if opens_with_bos(self.tokenizer, text) else {}
         inputs = self.processor(
             text=[text],
             audio=list(waveforms),
@@ -115,11 +115,6 @@ class SpeechProcessor:
         if not self._marked:
             ids = [AUDIO if id_ == self.audio_token_id else id_ for id_ in ids]
         return ids, features
-
-    def encode(self, text: str) -> list[int]:
-        """Tokenize text without recordings, with the special tokens that the tokenizer adds."""
-        add = not self._opens_with_bos(text)
-        return cast(list[int], self.tokenizer.encode(text, add_special_tokens=add))
 
     @property
     def has_template(self) -> bool:
@@ -173,9 +168,17 @@ class SpeechProcessor:
     def _sound(self) -> Waveform:
         return sound(1.0, self.sampling_rate)
 
-    def _opens_with_bos(self, text: str) -> bool:
-        bos = self.tokenizer.bos_token
-        return bool(bos) and text.startswith(bos)
+
+def opens_with_bos(tokenizer: Any, text: str) -> bool:
+    """Tell whether a text, as of a chat template, has the token that begins texts already."""
+    bos = tokenizer.bos_token
+    return bool(bos) and text.startswith(bos)
+
+
+def encode(tokenizer: Any, text: str) -> list[int]:
+    """Tokenize text, with the special tokens that the tokenizer adds by itself, once."""
+    add = not opens_with_bos(tokenizer, text)
+    return cast(list[int], tokenizer.encode(text, add_special_tokens=add))
 
 
 def sound(seconds: float, sampling_rate: int) -> Waveform:
@@ -197,7 +200,7 @@ def load_processor(pretrained: str, model_type: str, source: Mapping[str, Any]) 
     settings, _ = kind.get_processor_dict(pretrained, **source)
     loaded = [_load_part(part, pretrained, source) for part in parts]
     # The check of a video part fails where torchvision is not installed, whatever the part is.
-    blind: Any = type(kind.__name__, (kind,), {"check_argument_for_proper_class": _accept})
+    blind: Any = type(kind.__name__, (kind,), {"check_argument_for_proper_class": accept_any_part})
     processor = blind.from_args_and_dict(loaded, settings)
     # Where __init__ does not name it, from_args_and_dict drops it.
     processor.chat_template = processor.chat_template or settings.get("chat_template")
@@ -215,7 +218,8 @@ def _load_part(part: str, pretrained: str, source: Mapping[str, Any]) -> Any:
     return loader.from_pretrained(pretrained, **source)
 
 
-def _accept(_: Any, __: str, part: object) -> type:
+def accept_any_part(_: Any, __: str, part: object) -> type:
+    """Stand for a processor's check of its parts' classes."""
     return type(part)
 
 

@@ -12,8 +12,6 @@ from s2s_tasks.audio import Audio, AudioError, is_silent
 from s2s_tasks.engine.ahead import ahead
 from s2s_tasks.prompt import Prompt
 
-LISTED = 50
-"""Recordings named in one message."""
 AHEAD = 16
 """Recordings decoded ahead."""
 
@@ -43,11 +41,10 @@ def refuse_unusable(
     """
     faults = list(_faults(adapter, recordings, step))
     if faults:
-        more = f"\n… and {len(faults) - LISTED} more" if len(faults) > LISTED else ""
         raise AdapterError(
             f"{len(faults)} recording(s) cannot be asked of this model:\n"
-            + "\n".join(faults[:LISTED])
-            + f"{more}\nMend or replace them, or leave those questions out."
+            + "\n".join(faults)
+            + "\nMend or replace them, or leave those questions out."
         )
 
 

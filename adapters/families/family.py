@@ -24,6 +24,8 @@ class Family:
     """Why it cannot be scored."""
     scored_class: str | None = None
     """The class of transformers that gives text logits, where the configuration names another."""
+    audio_config: str = "audio_config"
+    """What the scored model's configuration calls that of the audio part."""
     batches_audio: bool = True
     """Whether recordings of several prompts may go through the audio part together. Where padding
     is heard, or the model's arguments only fit one prompt, each goes alone, and what comes out is

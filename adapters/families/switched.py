@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 
-from s2s_tasks.adapters.contract import AdapterError
+from s2s_tasks.adapters.contract import AdapterError, Prefix
+from s2s_tasks.adapters.families.family import Family
+
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +46,33 @@ def require_adapter(model: Any, pretrained: str, source: Mapping[str, Any]) -> N
         "weights",
         pretrained,
     )
+
+
+def by_modality(
+    model: Any,
+    family: Family,
+    prefixes: Sequence[Prefix],
+    items: Sequence[Item],
+    run: Callable[[Sequence[Item]], list[Answer]],
+) -> list[Answer]:
+    """Run what has audio and what has not apart, where a LoRA is for audio alone.
+
+    Args:
+        model: of transformers.
+        family: the model's.
+        prefixes: one an item.
+        items: what to run.
+        run: from items to an answer each.
+    """
+    if not family.switched_adapter:
+        return run(items)
+    answers: dict[int, Answer] = {}
+    for hears in (False, True):
+        chosen = [i for i, prefix in enumerate(prefixes) if bool(prefix.recordings) == hears]
+        if chosen:
+            switch_adapter(model, on=hears)
+            answers |= zip(chosen, run([items[index] for index in chosen]), strict=True)
+    return [answers[index] for index in range(len(items))]
 
 
 def switch_adapter(model: Any, *, on: bool) -> None:

@@ -17,10 +17,12 @@ FAMILIES = {
         ("mistralai/Voxtral-Mini-3B-2507", "mistralai/Voxtral-Small-24B-2507"),
         load_processor=voxtral.load_processor,
         needs="mistral-common",
+        remark="takes no system's turn beside audio",
     ),
     "granite_speech": Family(
         "Granite Speech",
         ("ibm-granite/granite-speech-3.3-2b", "ibm-granite/granite-speech-3.3-8b"),
+        audio_config="encoder_config",
         load_processor=granite_speech.load_processor,
         finish=switched.require_adapter,
         batches_audio=False,
@@ -31,6 +33,7 @@ FAMILIES = {
     "granite_speech_plus": Family(
         "Granite Speech Plus",
         ("ibm-granite/granite-speech-4.1-2b-plus",),
+        audio_config="encoder_config",
         load_processor=granite_speech.load_processor,
         finish=switched.require_adapter,
         batches_audio=False,
@@ -47,12 +50,15 @@ FAMILIES = {
         most_positions=4096,
         switched_adapter=True,
         needs="peft",
+        remark="give `revision=refs/pr/70`; at most 4,096 positions",
     ),
     "vibevoice_asr": Family(
         "VibeVoice-ASR",
         ("microsoft/VibeVoice-ASR-HF",),
+        audio_config="acoustic_tokenizer_encoder_config",
         options={"sample": False},
         system_option="system_prompt",
+        remark="draws noise by default; scored without (`sample=False`)",
     ),
     "apertus1p5": Family("Apertus 1.5", ("swiss-ai/Apertus-v1.5-8B",)),
     "ultravox": Family(
@@ -62,8 +68,9 @@ FAMILIES = {
         load_processor=ultravox.load_processor,
         batches_audio=False,
         needs="peft",
-        remark="its repositories bring their own code, and name others that hold the LM: give "
-        "`trust_remote_code=true`",
+        remark="give `trust_remote_code=true`: its repositories bring their own code, and name "
+        "others that hold the LM",
+        verified="tiny weights, its own code once by hand; tests run an imitation",
     ),
     "kyutai_speech_to_text": Family(
         "Kyutai STT",
@@ -91,7 +98,11 @@ FAMILIES = {
         needs_ids=True,
     ),
     "gemma4_unified": Family("Gemma 4 unified", ("google/gemma-4-12B-it",)),
-    "qwen3_asr": Family("Qwen3-ASR", ("Qwen/Qwen3-ASR-1.7B", "Qwen/Qwen3-ASR-0.6B")),
+    "qwen3_asr": Family(
+        "Qwen3-ASR",
+        ("Qwen/Qwen3-ASR-1.7B-hf", "Qwen/Qwen3-ASR-0.6B-hf"),
+        remark="its chat template drops what the user writes, so chats with text are refused",
+    ),
     "audioflamingo3": Family("Audio Flamingo 3", ("nvidia/audio-flamingo-3-hf",)),
     "musicflamingo": Family("Music Flamingo", ("nvidia/music-flamingo-2601-hf",)),
     "qwen2_5_omni": Family(

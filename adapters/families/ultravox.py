@@ -16,6 +16,7 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, cache
 from transformers.utils.hub import get_checkpoint_shard_files
 
 from s2s_tasks.adapters.contract import AUDIO, AdapterError
+from s2s_tasks.adapters.speech_processor import accept_any_part
 from s2s_tasks.audio import Waveform
 
 Weights = dict[str, torch.Tensor]
@@ -68,7 +69,7 @@ def load_processor(
     """
     del model_type
     # It holds a WhisperProcessor, where transformers 5 wants a feature extractor.
-    with _holding(transformers.ProcessorMixin, "check_argument_for_proper_class", _accept):
+    with _holding(transformers.ProcessorMixin, "check_argument_for_proper_class", accept_any_part):
         processor = transformers.AutoProcessor.from_pretrained(pretrained, **source)
     if "audios" not in inspect.signature(processor.__call__).parameters:
         raise AdapterError(f"{pretrained}: its code is older than the Ultravox that is known here")
@@ -233,10 +234,6 @@ def _own_weights(pretrained: str, revision: str | None) -> Weights:
     index = cached_file(pretrained, SAFE_WEIGHTS_INDEX_NAME, revision=revision)
     files, _ = get_checkpoint_shard_files(pretrained, index, revision=revision)
     return {name: tensor for file in files for name, tensor in load_state_dict(file).items()}
-
-
-def _accept(_: Any, __: str, part: object) -> type:
-    return type(part)
 
 
 @contextmanager

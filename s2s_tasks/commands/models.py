@@ -20,8 +20,8 @@ def main(argv: Sequence[str]) -> int:
 def table() -> str:
     """Return every known architecture as a Markdown table, and why some are refused."""
     lines = [
-        "| model | `model_type` | on the hub | needs | `audio_cache` | verified |",
-        "|---|---|---|---|---|---|",
+        "| model | `model_type` | on the hub | needs | `audio_cache` | verified | remarks |",
+        "|---|---|---|---|---|---|---|",
     ]
     refused = []
     for model_type, family in FAMILIES.items():
@@ -31,6 +31,6 @@ def table() -> str:
         hub = ", ".join(f"`{name}`" for name in family.hub)
         needs = f"`{family.needs}`" if family.needs else ""
         kept = "no" if family.needs_ids else "where its parts allow"
-        cells = (family.name, f"`{model_type}`", hub, needs, kept, family.verified)
+        cells = (family.name, f"`{model_type}`", hub, needs, kept, family.verified, family.remark)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", "Refused:", "", *refused])

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import tiny
 import torch
+from documented import chat
 from transformers import (
     AudioFlamingo3Config,
     AudioFlamingo3ForConditionalGeneration,
@@ -16,6 +17,7 @@ from transformers import (
     WhisperFeatureExtractor,
 )
 
+__all__ = ["SAMPLING_RATE", "bare", "chat", "load", "save"]
 SAMPLING_RATE = 16000
 TEMPLATE = """
 {%- if messages[0]['role'] != 'system' -%}
@@ -82,19 +84,3 @@ def bare(
 ) -> dict[str, torch.Tensor]:
     """Put the one placeholder that the processor knows where the recording is."""
     return dict(processor(text=f"{before}<sound>{after}", audio=waveform))
-
-
-def chat(
-    processor: Any, waveform: npt.NDArray[np.float32], question: str, system: str | None = None
-) -> dict[str, torch.Tensor]:
-    """Prompt as the documentation does."""
-    turns = [{"role": "system", "content": system}] if system else []
-    user = [{"type": "text", "text": question}, {"type": "audio", "audio": waveform}]
-    return dict(
-        processor.apply_chat_template(
-            [*turns, {"role": "user", "content": user}],
-            tokenize=True,
-            add_generation_prompt=True,
-            return_dict=True,
-        )
-    )

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import tiny
 import torch
+from documented import chat
 from transformers import (
     GlmAsrConfig,
     GlmAsrForConditionalGeneration,
@@ -16,6 +17,7 @@ from transformers import (
     WhisperFeatureExtractor,
 )
 
+__all__ = ["SAMPLING_RATE", "bare", "chat", "load", "save"]
 SAMPLING_RATE = 16000
 TEMPLATE = """
 {%- for turn in messages -%}
@@ -92,19 +94,3 @@ def bare(
     """Put the recording between the marks that the chat template puts it between."""
     text = f"{before}<|begin_of_audio|><|pad|><|end_of_audio|>{after}"
     return dict(processor(text=text, audio=waveform))
-
-
-def chat(
-    processor: Any, waveform: npt.NDArray[np.float32], question: str, system: str | None = None
-) -> dict[str, torch.Tensor]:
-    """Prompt as the documentation does."""
-    turns = [{"role": "system", "content": system}] if system else []
-    user = [{"type": "audio", "audio": waveform}, {"type": "text", "text": question}]
-    return dict(
-        processor.apply_chat_template(
-            [*turns, {"role": "user", "content": user}],
-            tokenize=True,
-            add_generation_prompt=True,
-            return_dict=True,
-        )
-    )

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import tiny
 import torch
+from documented import chat
 from transformers import (
     AutoTokenizer,
     Phi4MultimodalConfig,
@@ -21,6 +22,7 @@ from transformers import (
 
 from .unseen import Images
 
+__all__ = ["SAMPLING_RATE", "bare", "chat", "load", "save"]
 SAMPLING_RATE = 16000
 TOKENS = {"image_token": "<|image|>", "audio_token": "<|audio|>"}
 TEMPLATE = """\
@@ -133,21 +135,4 @@ def bare(
     text = f"{before}<|audio|>{after}"
     return dict(
         processor(text=text, audio=waveform, sampling_rate=SAMPLING_RATE, return_tensors="pt")
-    )
-
-
-def chat(
-    processor: Any, waveform: npt.NDArray[np.float32], question: str, system: str | None = None
-) -> dict[str, torch.Tensor]:
-    """Prompt as the docs do."""
-    turns = [{"role": "system", "content": system}] if system else []
-    user = [{"type": "audio", "audio": waveform}, {"type": "text", "text": question}]
-    return dict(
-        processor.apply_chat_template(
-            [*turns, {"role": "user", "content": user}],
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            return_tensors="pt",
-        )
     )

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import tiny
 import torch
+from documented import chat
 from transformers import (
     AutoImageProcessor,
     AutoTokenizer,
@@ -22,6 +23,7 @@ from transformers import (
 
 from .unseen import Unchecked, Videos
 
+__all__ = ["SAMPLING_RATE", "bare", "chat", "load", "save"]
 SAMPLING_RATE = 16000
 TOKENS = {
     "image_token": "<|IMAGE|>",
@@ -180,21 +182,4 @@ def bare(
     text = f"{before}<|audio_bos|><|AUDIO|><|audio_eos|>{after}"
     return dict(
         processor(text=text, audio=waveform, sampling_rate=SAMPLING_RATE, return_tensors="pt")
-    )
-
-
-def chat(
-    processor: Any, waveform: npt.NDArray[np.float32], question: str, system: str | None = None
-) -> dict[str, torch.Tensor]:
-    """Prompt as the docs do."""
-    turns = [{"role": "system", "content": [{"type": "text", "text": system}]}] if system else []
-    user = [{"type": "audio", "audio": waveform}, {"type": "text", "text": question}]
-    return dict(
-        processor.apply_chat_template(
-            [*turns, {"role": "user", "content": user}],
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            return_tensors="pt",
-        )
     )
