@@ -36,10 +36,9 @@ class Hearing:
     def __str__(self) -> str:
         most = f"at most {self.longest:g} s" if self.longest else "of any length"
         many = "several recordings a prompt" if self.several else "one recording a prompt"
-        return (
-            f"hears {self.sampling_rate} Hz, {self.positions} position(s) for {self.seconds:g} s "
-            f"of audio, {most}, {many}"
-        )
+        # One stands for a recording whose positions are known once it has been heard.
+        taken = f"{self.positions} positions" if self.positions > 1 else "as many as it needs"
+        return f"hears {self.sampling_rate} Hz, {taken} for {self.seconds:g} s of audio, {most}, {many}"
 
 
 def try_hearing(processor: SpeechProcessor) -> Hearing:
