@@ -50,7 +50,8 @@ FAMILIES = {
         most_positions=4096,
         switched_adapter=True,
         needs="peft",
-        remark="give `revision=refs/pr/70`; at most 4,096 positions",
+        remark="give `revision=refs/pr/70`; at most 4,096 positions; a recording beside a longer "
+        "one hears its padding, so few-shot means little",
     ),
     "vibevoice_asr": Family(
         "VibeVoice-ASR",
