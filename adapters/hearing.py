@@ -38,7 +38,8 @@ class Hearing:
         many = "several recordings a prompt" if self.several else "one recording a prompt"
         # One stands for a recording whose positions are known once it has been heard.
         taken = f"{self.positions} positions" if self.positions > 1 else "as many as it needs"
-        return f"hears {self.sampling_rate} Hz, {taken} for {self.seconds:g} s of audio, {most}, {many}"
+        rate = f"hears {self.sampling_rate} Hz"
+        return f"{rate}, {taken} for {self.seconds:g} s of audio, {most}, {many}"
 
 
 def try_hearing(processor: SpeechProcessor) -> Hearing:
