@@ -134,7 +134,7 @@ class HFAdapter(Adapter):
         if audio_cache:
             if ears is None:
                 raise AdapterError(f"audio_cache: {name} only reads text; leave audio_cache out")
-            if loaded.family.needs_ids:
+            if not loaded.family.keeps_audio:
                 raise AdapterError(
                     f"audio_cache: {name} cannot take up encodings again; leave audio_cache out"
                 )
@@ -143,6 +143,7 @@ class HFAdapter(Adapter):
         self._front, self.keeps_audio = front, front is not None
         self._family = loaded.family
         self._inputs = ModelInputs(self.model, audio_token_id, front, loaded.family)
+        log.info(self._renderer)
         if hearing := self._renderer.hearing:
             if chunk and not hearing.several:
                 raise AdapterError(
@@ -153,7 +154,6 @@ class HFAdapter(Adapter):
             self.shortest_audio = hearing.shortest
             self.longest_audio = None if chunk else hearing.longest
             self.hears_several = hearing.several
-            log.info("%s %s", name, hearing)
         self._idle_renderers: SimpleQueue[Renderer] = SimpleQueue()
 
     def notes(self) -> list[str]:

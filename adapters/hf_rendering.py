@@ -36,10 +36,19 @@ class Renderer:
         self.processor = processor
         self._chunk = chunk
 
+    def __str__(self) -> str:
+        template = "a" if self.has_template else "no"
+        return f"{self._name} {self.hearing or 'only reads'}; it has {template} chat template"
+
     @cached_property
     def hearing(self) -> Hearing | None:
         """What the model hears; None for one that only reads."""
         return None if self.processor is None else try_hearing(self.processor)
+
+    @property
+    def has_template(self) -> bool:
+        """Whether the model has a chat template."""
+        return bool(self.processor.has_template if self.processor else self.tokenizer.chat_template)
 
     @property
     def first_id(self) -> int:
@@ -106,7 +115,7 @@ class Renderer:
         Raises:
             AdapterError: when the model has no template, or it drops a recording or a text.
         """
-        if not (self.processor.has_template if self.processor else self.tokenizer.chat_template):
+        if not self.has_template:
             raise AdapterError(
                 f"{self._name} has no chat template; leave --apply_chat_template out"
             )

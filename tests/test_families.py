@@ -20,6 +20,7 @@ from lm_eval.tasks._index import TaskIndex
 from scoring import scores
 
 from s2s_tasks.adapters.contract import AdapterError, Generation
+from s2s_tasks.adapters.families.family import Family
 from s2s_tasks.adapters.families.table import FAMILIES
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.audio import Audio, probe
@@ -46,6 +47,11 @@ class Case:
     adapter: HFAdapter
     model: Any
     processor: Any
+
+    @property
+    def row(self) -> Family:
+        """What our table says of the architecture."""
+        return FAMILIES[self.family.__name__.removeprefix("families.")]
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -105,6 +111,12 @@ def test_scores_equal_the_documentation(case: Case, sounds: list[Audio]) -> None
     assert max(everything) - min(everything) > 3, "weights too small to prove anything"
 
 
+def test_it_hears_what_the_table_says(case: Case) -> None:
+    longest = getattr(case.family, "LONGEST", case.row.longest_audio)
+    assert case.adapter.longest_audio == longest
+    assert case.adapter.hears_several == case.row.several
+
+
 def test_sharing_batching_and_padding_change_nothing(case: Case, sounds: list[Audio]) -> None:
     prompts = [Prompt.of(BEFORE, audio) for audio in sounds]
     prompts += [Prompt.of(sounds[0], " and then"), Prompt.of("She opened the window")]
@@ -144,7 +156,9 @@ def test_kept_encodings_change_nothing(case: Case, sounds: list[Audio], tmp_path
         )
     except AdapterError as error:
         assert "leave audio_cache out" in str(error)
+        assert not case.row.keeps_audio
         return
+    assert case.row.keeps_audio
     for _ in range(2):
         for request, score in scores(keeping, requests, 2).items():
             wanted = pytest.approx(expected[request].token_logprobs, abs=2e-4)
@@ -183,12 +197,15 @@ def test_chats_equal_the_documentation(case: Case, sounds: list[Audio], system: 
     except ValueError:
         with pytest.raises(AdapterError, match="chat template refuses"):
             case.adapter.chat(turns, add_generation_prompt=True)
+        assert system and "system" not in case.row.chat_roles
         return
     for role, text in (("system", system or ""), ("user", QUESTION)):
         if text not in case.processor.tokenizer.decode(expected):
             with pytest.raises(AdapterError, match=f"chat template drops a text of the {role}"):
                 case.adapter.chat(turns, add_generation_prompt=True)
+            assert role not in case.row.chat_roles
             return
+    assert {turn["role"] for turn in turns} <= set(case.row.chat_roles)
     context = case.adapter.chat(turns, add_generation_prompt=True)
     prompt = parse_request(context, [sounds[2].to_json()])
     (prefix,) = case.adapter.render([prompt])

@@ -39,8 +39,6 @@ class Family:
     follows is not a part of its own."""
     tower: str | None = None
     """Path of the audio tower, where it is not called `audio_tower` or `audio_encoder`."""
-    needs_ids: bool = False
-    """Whether the LM needs token ids beside embeddings: soft tokens cannot be handed to it."""
     most_positions: int | None = None
     """Positions up to which a cached prefix stays what a full forward makes of it."""
     switched_adapter: bool = False
@@ -56,6 +54,18 @@ class Family:
     markup: str | None = None
     """What stands for a recording in a prompt without chat template, where the processor's own
     attributes do not tell: what the model's chat template puts there."""
+    arguments: str = ""
+    """What `--model_args` needs beside `pretrained`."""
+    longest_audio: float | None = None
+    """Seconds that its published processor keeps of one recording; None for all. What a loaded
+    model keeps is found by trying it: see `hearing`. So are the two that follow."""
+    several: bool = True
+    """Whether a prompt may have several recordings."""
+    keeps_audio: bool = True
+    """Whether `audio_cache` can keep what an audio tower makes: there is one, and the LM takes
+    embeddings without token ids."""
+    chat_roles: tuple[str, ...] = ("system", "user")
+    """Who may write in a chat with a recording: whose texts the chat template keeps."""
     needs: str = ""
     """Packages that the model takes beside transformers, as pip names them."""
     remark: str = ""

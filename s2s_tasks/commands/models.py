@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from s2s_tasks.adapters.families.family import Family
 from s2s_tasks.adapters.families.table import FAMILIES
 
 
@@ -19,18 +20,30 @@ def main(argv: Sequence[str]) -> int:
 
 def table() -> str:
     """Return every known architecture as a Markdown table, and why some are refused."""
-    lines = [
-        "| model | `model_type` | on the hub | needs | `audio_cache` | verified | remarks |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    columns = (
+        *("model", "on the hub", "arguments", "longest recording", "recordings a prompt"),
+        *("texts in a chat", "`audio_cache`", "pip install", "verified", "remarks"),
+    )
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     refused = []
     for model_type, family in FAMILIES.items():
+        name = f"{family.name} (`{model_type}`)"
         if family.refused:
-            refused.append(f"- {family.name} (`{model_type}`): {family.refused}.")
-            continue
-        hub = ", ".join(f"`{name}`" for name in family.hub)
-        needs = f"`{family.needs}`" if family.needs else ""
-        kept = "no" if family.needs_ids else "where its parts allow"
-        cells = (family.name, f"`{model_type}`", hub, needs, kept, family.verified, family.remark)
-        lines.append(f"| {' | '.join(cells)} |")
+            refused.append(f"- {name}: {family.refused}.")
+        else:
+            lines.append(f"| {name} | {' | '.join(_abilities(family))} |")
     return "\n".join([*lines, "", "Refused:", "", *refused])
+
+
+def _abilities(family: Family) -> tuple[str, ...]:
+    return (
+        ", ".join(f"`{name}`" for name in family.hub),
+        f"`{family.arguments}`" if family.arguments else "",
+        f"{family.longest_audio:g} s" if family.longest_audio else "any",
+        "several" if family.several else "one",
+        ", ".join(family.chat_roles),
+        "yes" if family.keeps_audio else "no",
+        f"`{family.needs}`" if family.needs else "",
+        family.verified,
+        family.remark,
+    )

@@ -9,5 +9,6 @@ Nothing here uses code of ours, so that what ours computes can be held against i
 - `chat(processor, waveform, question, system)`: the same for a user's turn of a recording and a
   question, with or without a system's turn, up to where the assistant's begins;
 - `SAMPLING_RATE`: what the processor takes, in Hz;
+- `LONGEST`, if the checkpoint hears less of a recording than the published one, in seconds;
 - `ARGUMENTS`, if a user must give more than `pretrained`.
 """

@@ -25,6 +25,7 @@ from .unseen import Unchecked, Videos
 
 __all__ = ["SAMPLING_RATE", "bare", "chat", "load", "save"]
 SAMPLING_RATE = 16000
+LONGEST = 40
 TOKENS = {
     "image_token": "<|IMAGE|>",
     "audio_token": "<|AUDIO|>",
