@@ -25,12 +25,11 @@ def differing(a: dict[str, Any], b: dict[str, Any]) -> set[str]:
 
 def test_every_name_is_there() -> None:
     manager = TaskManager(include_path=str(TASK_CONFIGS), include_defaults=False)
+    kinds = ("s2t", "t2t", "t2t_prefixed", "gap", "gap_unmatched")
+    groups = {f"{of}_{kind}" for of in ("s2sbench", "s2sbench_mini") for kind in kinds}
+    groups |= {f"s2sbench_{mode}_upstream" for mode in ("s2t", "t2t")}
+    assert set(manager.all_groups) == groups
     for mode in ("s2t", "t2t"):
-        assert {
-            f"s2sbench_{mode}",
-            f"s2sbench_mini_{mode}",
-            f"s2sbench_{mode}_upstream",
-        } == {name for name in manager.all_groups if f"_{mode}" in name}
         for name in [*SETS, "tstorycloze", "zh_tstorycloze", "scmmlu_subjects"]:
             assert {f"{name}_{mode}", f"s2sbench_mini_{name}_{mode}"} <= set(manager.all_subtasks)
         for name in SETS:
@@ -53,6 +52,24 @@ def test_mini_differs_in_the_data_alone(name: str, mode: str) -> None:
     assert differing(full, mini) - {"metadata"} == {"task", "dataset_kwargs"}
     assert mini["metadata"].keys() == {"version"}
     assert mini["dataset_kwargs"] == full["dataset_kwargs"] | {"mini": True}
+
+
+@pytest.mark.parametrize("kind", ["gap", "gap_unmatched", "t2t_prefixed"])
+@pytest.mark.parametrize("name", SETS)
+def test_mini_gaps_differ_in_the_data_alone(name: str, kind: str) -> None:
+    full, mini = config(f"gap/{name}_{kind}.yaml"), config(f"mini/{name}_{kind}.yaml")
+    assert differing(full, mini) - {"metadata"} == {"task", "dataset_kwargs"}
+    assert mini["dataset_kwargs"] == full["dataset_kwargs"] | {"mini": True}
+    # Runs of one set can be compared: its tasks have one version.
+    assert mini["metadata"] == config(f"mini/{name}_s2t.yaml")["metadata"]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_prefixed_text_is_worded_as_the_speech(name: str) -> None:
+    spoken, written = config(f"{name}_s2t.yaml"), config(f"gap/{name}_t2t_prefixed.yaml")
+    wording = spoken["doc_to_text"].replace("<|audio:0|>", "{{context}}")
+    assert written["doc_to_text"] == wording
+    assert differing(config(f"{name}_t2t.yaml"), written) == {"task", "doc_to_text"}
 
 
 @pytest.mark.parametrize("mode", ["s2t", "t2t"])

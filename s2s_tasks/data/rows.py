@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -72,6 +72,15 @@ def place_gold(row: Row) -> Row:
         if len(row.source_ids) == count
         else row.source_ids,
     )
+
+
+def digest(rows: Iterable[Row]) -> str:
+    """Return a hash of what rows ask, wherever their recordings lie: hexadecimal SHA-256."""
+    total = hashlib.sha256()
+    for row in rows:
+        heard = [audio.sha256 for audio in row.context_audio]
+        total.update(repr((row.id, row.context, row.endings, row.gold, heard)).encode())
+    return total.hexdigest()
 
 
 def _rotate(items: Sequence[T], shift: int) -> tuple[T, ...]:

@@ -13,8 +13,9 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.metrics import mean
 from lm_eval.api.task import ConfigurableTask
 
+from s2s_tasks import __version__
 from s2s_tasks.audio import Audio
-from s2s_tasks.data.rows import Row
+from s2s_tasks.data.rows import Row, digest
 from s2s_tasks.data.sources import load_rows, mini_rows, topic_rows
 from s2s_tasks.errors import S2STasksError
 from s2s_tasks.prompt import placeholder
@@ -76,6 +77,10 @@ class ChoiceTask(ConfigurableTask):
             rows = topic_rows(rows, count)
         if self.config.doc_to_audio:
             _require_speech(rows, self.config.task)
+        self.config.metadata = (self.config.metadata or {}) | {
+            "data_sha256": digest(rows),
+            "s2s_tasks": __version__,
+        }
         self.subjects = (
             sorted({row.subject for row in rows if row.subject})
             if options.get("by_subject")
@@ -84,6 +89,11 @@ class ChoiceTask(ConfigurableTask):
         self.dataset = {
             "test": datasets.Dataset.from_list([_to_doc(row) for row in rows], features=_FEATURES)
         }
+
+    @property
+    def spoken(self) -> bool:
+        """Whether the question being built is a spoken one."""
+        return bool(self.config.doc_to_audio)
 
     def build_all_requests(self, *, cache_requests: bool = False, **kwargs: Any) -> None:
         """Build the requests anew: lm-eval's cache of them does not know the data they are of."""
@@ -103,7 +113,7 @@ class ChoiceTask(ConfigurableTask):
     def doc_to_text(self, doc: dict[str, Any], doc_to_text: Any = None) -> Any:
         """Return a question's text; an example's recording is numbered after the question's own."""
         text = super().doc_to_text(doc, doc_to_text)
-        if not self.config.doc_to_audio or doc["id"] == self._asked:
+        if not self.spoken or doc["id"] == self._asked:
             return text
         heard = self.doc_to_audio(doc)
         self._example_audio.append(_handle(heard[doc["gold"] if len(heard) > 1 else 0]))
@@ -114,7 +124,7 @@ class ChoiceTask(ConfigurableTask):
     ) -> list[Instance] | Instance:
         """Build one request an ending, each with the recordings that belong to it."""
         requests = super().construct_requests(doc, ctx, **kwargs)
-        if self.config.doc_to_audio:
+        if self.spoken:
             # One object for all endings of a recording: there may be tens of thousands.
             media = [
                 {"audio": [_handle(heard), *self._example_audio]}

@@ -50,6 +50,30 @@ def choice(doc: Doc, results: Sequence[Pair]) -> dict[str, float]:
     }
 
 
+def gap(doc: Doc, results: Sequence[Pair]) -> dict[str, float]:
+    """Return what a question's endings score when it is read, when it is heard, and the difference.
+
+    Args:
+        doc: the question.
+        results: one score an ending after the written context, then one after the spoken.
+    """
+    if not _all_scores(results):
+        _warn_of_plain_pairs()
+        return {}
+    gold, count = doc["gold"], len(doc["endings"])
+    metrics = {}
+    for mode, scores in (("t2t", results[:count]), ("s2t", results[count:])):
+        losses = _log_scores(doc, scores, f"_{mode}")
+        metrics[f"acc_{mode}"] = stats.pair_accuracy(losses, gold)
+        metrics[f"mc_acc_{mode}"] = stats.choice_accuracy(losses, gold)
+        metrics[f"nll_margin_{mode}"] = stats.mean_false(losses, gold) - losses[gold]
+    return metrics | {
+        "gap": metrics["acc_t2t"] - metrics["acc_s2t"],
+        "mc_gap": metrics["mc_acc_t2t"] - metrics["mc_acc_s2t"],
+        "nll_margin_gap": metrics["nll_margin_t2t"] - metrics["nll_margin_s2t"],
+    }
+
+
 def perplexity(values: Sequence[float]) -> float:
     """Aggregate perplexities: the exponential of the mean loss, which is their geometric mean."""
     return float(np.exp(np.mean(np.log(values))))
@@ -86,13 +110,13 @@ def _upstream(doc: Doc, results: Sequence[Pair], ties: stats.TieRule) -> dict[st
     }
 
 
-def _log_scores(doc: Doc, scores: Sequence[Score]) -> list[float]:
+def _log_scores(doc: Doc, scores: Sequence[Score], suffix: str = "") -> list[float]:
     """Return the endings' losses, and leave them with the question for the sample log."""
     losses = [score.nll for score in scores]
-    doc["ending_nll"] = losses
-    doc["ending_tokens"] = [len(score.token_logprobs) for score in scores]
+    doc[f"ending_nll{suffix}"] = losses
+    doc[f"ending_tokens{suffix}"] = [len(score.token_logprobs) for score in scores]
     if any(score.transcripts for score in scores):
-        doc["transcripts"] = [list(score.transcripts) for score in scores]
+        doc[f"transcripts{suffix}"] = [list(score.transcripts) for score in scores]
     return losses
 
 
