@@ -16,6 +16,8 @@ COMMANDS = {
     "lm-eval": ("s2s_tasks.commands.lm_eval:main", "lm-eval with our models and tasks registered"),
     "models": ("s2s_tasks.commands.models:main", "print the speech LLMs that speech-hf knows"),
     "path": ("s2s_tasks.commands.path:main", "print the folder of the task files"),
+    "report": ("s2s_tasks.commands.report:main", "what was lost by listening, from lm-eval runs"),
+    "sweep": ("s2s_tasks.commands.sweep:main", "lm-eval on every checkpoint of a training run"),
 }
 """Sub-command -> function (its arguments -> exit status), and what it does in a few words."""
 
@@ -46,3 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...")
     return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -48,7 +48,7 @@ class GapTask(ChoiceTask):
         return contexts
 
     def construct_requests(
-        self, doc: dict[str, Any], ctx: list[str], **kwargs: Any
+        self, doc: dict[str, Any], ctx: str | list[str], **kwargs: Any
     ) -> list[Instance]:
         """Build a request an ending and mode, those of the written context first."""
         requests: list[Instance] = []
