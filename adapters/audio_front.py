@@ -56,12 +56,14 @@ class AudioFront:
         self._model = model
         self._heard: str | None = None
         self._calls = 0
-        self._found, self._made = 0, 0
+        self._found: set[str] = set()
+        self._made: set[str] = set()
         method = "encode_audio" if hasattr(owner, "encode_audio") else "forward"
         self._remember(owner if method == "encode_audio" else tower, method)
 
     def __str__(self) -> str:
-        return f"audio_cache: {self._found:,} encodings were there, {self._made:,} were made"
+        found, made = len(self._found), len(self._made)
+        return f"audio_cache: {found:,} encodings were there, {made:,} were made"
 
     @contextmanager
     def hearing(self, recordings: Sequence[str]) -> Iterator[None]:
@@ -84,10 +86,11 @@ class AudioFront:
             self._calls += 1
             kept = self._store.get(key)
             if kept is not None:
-                self._found += 1
+                # What this run has made itself, the self-test for one, was not there.
+                self._found |= {key} - self._made
                 device = next(owner.parameters()).device
                 return _rebuild({name: tensor.to(device) for name, tensor in kept.items()})
-            self._made += 1
+            self._made.add(key)
             made = encode(*inputs, **options)
             self._store.put(key, _tensors(made))
             return made

@@ -19,6 +19,7 @@ from s2s_tasks.adapters.contract import (
 from s2s_tasks.adapters.fingerprint import checksum, describe
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.adapters.hf_loading import parse_dtype
+from s2s_tasks.adapters.whole import refuse_missing_folder
 from s2s_tasks.audio import Audio, Waveform
 from s2s_tasks.prompt import Continuation, Prompt
 from s2s_tasks.score import Score
@@ -59,6 +60,8 @@ class CascadeAdapter(Adapter):
         Raises:
             AdapterError: when one cannot be loaded.
         """
+        refuse_missing_folder("asr", asr)
+        self.name = f"{asr}+{lm}"
         self.lm = HFAdapter(lm, device=device, dtype=dtype, trust_remote_code=trust_remote_code)
         self.device, self.rounding = self.lm.device, self.lm.rounding
         self.max_length = self.lm.max_length
@@ -100,6 +103,11 @@ class CascadeAdapter(Adapter):
     def tokenizer(self) -> Any:
         """The LM's tokenizer."""
         return self.lm.tokenizer
+
+    @property
+    def chat_template(self) -> str | None:
+        """The LM's chat template."""
+        return self.lm.chat_template
 
     def prepare(self, prompt: Prompt) -> dict[str, Waveform]:
         """Decode what has not been heard yet, in any thread."""

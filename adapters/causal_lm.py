@@ -47,7 +47,7 @@ class CausalLM:
             audio_token_id: what the model wants at audio positions; None for one that only reads.
         """
         self.model = model
-        self._pad = pad_token_id
+        self.pad_token_id = pad_token_id
         self._audio = audio_token_id
         parameters = inspect.signature(model.forward).parameters
         inner = inspect.signature(getattr(model, "language_model", model).forward).parameters
@@ -102,7 +102,7 @@ class CausalLM:
         Returns what the model keeps, and the logits after each prefix: [rows, vocabulary].
         """
         flipped = [torch.tensor(ids[::-1]) for ids in prefixes]
-        ids = pad_sequence(flipped, batch_first=True, padding_value=self._pad).flip(1)
+        ids = pad_sequence(flipped, batch_first=True, padding_value=self.pad_token_id).flip(1)
         lengths = torch.tensor([len(row) for row in flipped])
         mask = (torch.arange(ids.shape[1]).flip(0) < lengths[:, None]).long().to(self.device)
         with nullcontext() if self._keeps_logits else self._only_last_position():
@@ -142,12 +142,12 @@ class CausalLM:
         soft = features.get("audio_embeds")
         if soft is None or not self._embeds:
             return {"input_ids": self.tokens(ids), **features}
-        embedded = self.model.get_input_embeddings()(ids.masked_fill(heard, self._pad))
+        embedded = self.model.get_input_embeddings()(ids.masked_fill(heard, self.pad_token_id))
         return {"inputs_embeds": embedded.masked_scatter(heard[..., None], soft.to(embedded))}
 
     def _pad_right(self, rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         tensors = [torch.tensor(row) for row in rows]
-        ids = pad_sequence(tensors, batch_first=True, padding_value=self._pad)
+        ids = pad_sequence(tensors, batch_first=True, padding_value=self.pad_token_id)
         lengths = torch.tensor([len(row) for row in rows])
         mask = (torch.arange(ids.shape[1]) < lengths[:, None]).long()
         return ids.to(self.device), mask.to(self.device)

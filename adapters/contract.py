@@ -70,6 +70,8 @@ class Adapter(ABC):
     """Whether a prompt may have several recordings."""
     max_length: int
     """Tokens that the model can attend to."""
+    name: str
+    """As the user named it."""
     fingerprint: str
     """Model, revision, dtype, checksum of the weights: whatever changes scores."""
     device: torch.device
@@ -89,6 +91,11 @@ class Adapter(ABC):
     @abstractmethod
     def tokenizer(self) -> Any:
         """The tokenizer of the text side."""
+
+    @property
+    @abstractmethod
+    def chat_template(self) -> str | None:
+        """What `chat` writes by, for lm-eval's results; None without one."""
 
     @abstractmethod
     def prepare(self, prompt: Prompt) -> Any:

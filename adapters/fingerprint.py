@@ -38,10 +38,13 @@ def checksum(model: torch.nn.Module, *settings: str) -> str:
 
 def describe(tokenizer: Any, *others: Any) -> list[str]:
     """Return the settings of a tokenizer, and of others, that change what a prompt becomes."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    words = sorted(tokenizer.get_vocab().items())
-    settings = [backend.to_str() if backend is not None else repr((tokenizer, words))]
-    return settings + [
+    if hasattr(tokenizer, "to_json_string"):
+        words = tokenizer.to_json_string()
+    elif (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
+        words = backend.to_str()
+    else:
+        words = repr((tokenizer, sorted(tokenizer.get_vocab().items())))
+    return [words] + [
         part.to_json_string() if hasattr(part, "to_json_string") else str(part)
         for part in others
         if part is not None

@@ -7,10 +7,9 @@ import logging
 from collections.abc import Sequence
 from functools import cached_property, partial
 from queue import Empty, SimpleQueue
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
 from transformers import GenerationMixin
 
 from s2s_tasks.adapters.audio_front import AudioFront
@@ -26,6 +25,7 @@ from s2s_tasks.adapters.contract import (
 from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM
 from s2s_tasks.adapters.families.switched import by_modality
 from s2s_tasks.adapters.fingerprint import checksum, describe
+from s2s_tasks.adapters.generating import continue_rows
 from s2s_tasks.adapters.hf_loading import load
 from s2s_tasks.adapters.hf_rendering import Renderer
 from s2s_tasks.adapters.likelihood import score_groups, score_rows
@@ -117,7 +117,7 @@ class HFAdapter(Adapter):
         commit = revision or getattr(config, "_commit_hash", None) or "local"
         if isinstance(self.model, CTCSpeechLM):
             commit = self.model.identity
-        name = f"{pretrained}+{peft}" if peft else pretrained
+        self.name = name = f"{pretrained}+{peft}" if peft else pretrained
         if long_audio not in LONG_AUDIO:
             raise AdapterError(f"long_audio={long_audio}: give {' or '.join(LONG_AUDIO)}")
         ears, chunk = loaded.processor, long_audio == "chunk"
@@ -136,19 +136,20 @@ class HFAdapter(Adapter):
                 raise AdapterError(f"audio_cache: {name} only reads text; leave audio_cache out")
             if not loaded.family.keeps_audio:
                 raise AdapterError(
-                    f"audio_cache: {name} cannot take up encodings again; leave audio_cache out"
+                    f"audio_cache: {name}: its encodings cannot be kept (docs/models.md); leave "
+                    "audio_cache out"
                 )
             tower = loaded.family.tower
             front = AudioFront(self.model, ears.extractor, audio_cache, audio_cache_gb, tower)
         self._front, self.keeps_audio = front, front is not None
         self._family = loaded.family
         self._inputs = ModelInputs(self.model, audio_token_id, front, loaded.family)
+        hearing = self._renderer.hearing
+        if chunk and not (hearing and hearing.several):
+            takes = "takes one recording a prompt" if hearing else "only reads text"
+            raise AdapterError(f"long_audio=chunk: {name} {takes}; leave long_audio out")
         log.info(self._renderer)
-        if hearing := self._renderer.hearing:
-            if chunk and not hearing.several:
-                raise AdapterError(
-                    f"long_audio=chunk: {name} takes one recording a prompt; leave it out"
-                )
+        if hearing:
             self.embeds_audio = True
             self.sampling_rate = hearing.sampling_rate
             self.shortest_audio = hearing.shortest
@@ -169,6 +170,11 @@ class HFAdapter(Adapter):
     def processor(self) -> Any | None:
         """The model's processor, of transformers; None for a model that only reads."""
         return self._renderer.processor and self._renderer.processor.processor
+
+    @property
+    def chat_template(self) -> str | None:
+        """The template of the processor, else that of the tokenizer."""
+        return self._renderer.chat_template
 
     @cached_property
     def max_length(self) -> int:  # type: ignore[override]
@@ -241,29 +247,12 @@ class HFAdapter(Adapter):
         return by_modality(self.model, self._family, prefixes, prefixes, run)
 
     def _generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
-        room = self.max_length - how.max_new_tokens
-        flipped = [torch.tensor(self._cut(prefix, room)[::-1]) for prefix in prefixes]
-        pad = self._pad_token_id
-        ids = pad_sequence(flipped, batch_first=True, padding_value=pad).flip(1)
-        lengths = torch.tensor([len(row) for row in flipped])
-        places = torch.arange(ids.shape[1]).flip(0)
-        stop = {"stop_strings": list(how.until), "tokenizer": self.tokenizer} if how.until else {}
+        rows = [self._cut(prefix, self.max_length - how.max_new_tokens) for prefix in prefixes]
         # Some models' own `generate` only adds a switch, which is set already.
         own = not self._family.switched_adapter
         generate = self.model.generate if own else partial(GenerationMixin.generate, self.model)
-        output = generate(
-            input_ids=self._lm.tokens(ids).to(self.device),
-            attention_mask=(places < lengths[:, None]).long().to(self.device),
-            max_new_tokens=how.max_new_tokens,
-            pad_token_id=pad,
-            **stop,
-            **how.options,
-            **self._inputs.raw(prefixes),
-        )
-        return cast(
-            list[str],
-            self.tokenizer.batch_decode(output[:, ids.shape[1] :], skip_special_tokens=True),
-        )
+        inputs = self._inputs.raw(prefixes)
+        return continue_rows(generate, self._lm, self.tokenizer, rows, how, **inputs)
 
     def chat(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
         """Render a conversation with the model's own template."""

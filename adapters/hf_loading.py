@@ -7,14 +7,18 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_CTC_MAPPING_NAMES,
     MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
+    MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES,
 )
 
 from s2s_tasks.adapters.contract import AdapterError
@@ -22,9 +26,16 @@ from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM, CTCSpeechLMConfig
 from s2s_tasks.adapters.families.family import Family
 from s2s_tasks.adapters.families.table import FAMILIES
 from s2s_tasks.adapters.speech_processor import SpeechProcessor
+from s2s_tasks.adapters.whole import load_whole, refuse_missing_folder
 
 log = logging.getLogger(__name__)
 
+BROKEN = (OSError, ValueError, ImportError, RuntimeError, SafetensorError)
+"""What transformers and peft raise for files that are missing or damaged."""
+OWN_TOKENIZER = (
+    "Put the tokenizer files of this very model there (tokenizer.json, tokenizer_config.json), not "
+    "those of the LM it was made of."
+)
 LM_EVAL_DEFAULT_DEVICE = "cuda:0"
 """What lm-eval's command passes when the user names no device, GPU or not."""
 
@@ -59,8 +70,9 @@ def load(
     `BitsAndBytesConfig`.
 
     Raises:
-        AdapterError: when it is not there, or transformers knows no class for it.
+        AdapterError: when it is not there or not whole, or transformers knows no class for it.
     """
+    refuse_missing_folder("pretrained", pretrained)
     source = {"revision": revision, "trust_remote_code": trust_remote_code}
     if device_map and (device == "cpu" or int(os.environ.get("WORLD_SIZE", "1")) > 1):
         raise AdapterError(
@@ -88,7 +100,7 @@ def load(
         if family.adjust_config:
             family.adjust_config(config)
             placement["config"] = config
-        load_model = family.load_model or model_class.from_pretrained
+        load_model = family.load_model or partial(load_whole, model_class)
         model = load_model(
             pretrained,
             dtype=parse_dtype(dtype),
@@ -102,23 +114,15 @@ def load(
             model = _with_peft(model, peft)
         processor = None
         if hears(model.config, family):
-            own = family.load_processor(pretrained, model_type, source)
-            processor = SpeechProcessor(own, family.markup, family.system_option)
+            processor = _load_processor(pretrained, model_type, family, source)
         tokenizer = (
             processor.tokenizer
             if processor is not None
             else transformers.AutoTokenizer.from_pretrained(pretrained, **source)
         )
-    except (OSError, ValueError, ImportError, RuntimeError) as error:
-        advice = (
-            "It brings its own code: add trust_remote_code=true if you trust it."
-            if "trust_remote_code" in str(error)
-            else "Give a folder that save_pretrained wrote, or the id of a model on the hub; "
-            "without a network, download it first and give the folder."
-        )
-        raise AdapterError(
-            f"pretrained={pretrained} cannot be loaded: {str(error).strip()}\n{advice}"
-        ) from error
+    except BROKEN as error:
+        raise _cannot_load(pretrained, error) from error
+    _refuse_wordless(pretrained, tokenizer, processor)
     placed = placement.keys() & {"device_map"}
     model = model.eval() if placed else model.to(target).eval()
     if placed:
@@ -131,6 +135,52 @@ def load(
         target,
     )
     return Loaded(model, tokenizer, processor, target, family)
+
+
+def _cannot_load(pretrained: str, error: Exception) -> AdapterError:
+    if "trust_remote_code" in str(error):
+        return AdapterError(
+            f"pretrained={pretrained} brings its own code: add trust_remote_code=true if you trust "
+            "it"
+        )
+    advice = (
+        "Give a folder that save_pretrained wrote, or the id of a model on the hub; without a "
+        "network, download it first and give the folder."
+    )
+    if isinstance(error, SafetensorError):
+        advice = "A file of its weights is cut or damaged: save or fetch it again."
+    elif "instantiate the backend tokenizer" in str(error):
+        advice = f"Are its tokenizer files there? {OWN_TOKENIZER}"
+    return AdapterError(f"pretrained={pretrained} cannot be loaded: {str(error).strip()}\n{advice}")
+
+
+def _load_processor(
+    pretrained: str, model_type: str, family: Family, source: Mapping[str, Any]
+) -> SpeechProcessor:
+    try:
+        own = family.load_processor(pretrained, model_type, source)
+    # Some read their audio token off a tokenizer that has none.
+    except AttributeError as error:
+        raise AdapterError(
+            f"the processor of {pretrained} cannot be built: {error}. {OWN_TOKENIZER}"
+        ) from error
+    return SpeechProcessor(own, family.markup, family.system_option)
+
+
+def _refuse_wordless(pretrained: str, tokenizer: Any, processor: SpeechProcessor | None) -> None:
+    """Refuse a tokenizer that transformers made of nothing, and one that knows no audio.
+
+    Raises:
+        AdapterError: for both.
+    """
+    words = tokenizer.get_vocab()
+    if words.keys() <= set(tokenizer.all_special_tokens):
+        raise AdapterError(f"{pretrained} has no tokenizer files, or empty ones. {OWN_TOKENIZER}")
+    if processor is not None and not processor.marked and processor.audio_token not in words:
+        raise AdapterError(
+            f"the tokenizer of {pretrained} has no {processor.audio_token!r}, which stands for "
+            f"audio. {OWN_TOKENIZER}"
+        )
 
 
 def _bitsandbytes(settings: Mapping[str, Any]) -> Any:
@@ -147,12 +197,13 @@ def _with_peft(model: Any, peft: str) -> Any:
         raise AdapterError(f"peft={peft} needs the package peft: pip install peft")
     from peft import PeftModel
 
+    refuse_missing_folder("peft", peft)
     try:
         with warnings.catch_warnings():
             # Weights that find no place: what is left would be the model without the adapter.
             warnings.filterwarnings("error", message="Found missing adapter keys")
             adapted = PeftModel.from_pretrained(model, peft)
-    except (OSError, ValueError, RuntimeError, UserWarning) as error:
+    except (*BROKEN, UserWarning) as error:
         raise AdapterError(f"peft={peft} cannot be loaded: {str(error).strip()}") from error
     if adapted.active_peft_config.is_prompt_learning:
         raise AdapterError(f"peft={peft}: adapters that add virtual tokens are not supported")
@@ -172,6 +223,7 @@ def find_model_class(config: Any, family: Family) -> Any:
         return CTCSpeechLM
     if family.scored_class:
         return getattr(transformers, family.scored_class)
+    _refuse_recognizers(config)
     if model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and model_type not in FAMILIES:
         return transformers.AutoModelForCausalLM
     if model_type in MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES:
@@ -182,13 +234,35 @@ def find_model_class(config: Any, family: Family) -> Any:
     # The automatic classes leave some out, Audio Flamingo among them.
     names = getattr(config, "architectures", None) or [""]
     named = getattr(transformers, names[0], None)
-    if named is not None and hears(config, family) and not config.is_encoder_decoder:
+    if named is not None and hears(config, family):
         return named
     raise AdapterError(
         f"model type {model_type!r} is neither a causal language model nor one that "
         f"transformers {transformers.__version__} lists as hearing or seeing "
         "(AutoModelForCausalLM, AutoModelForMultimodalLM)"
     )
+
+
+def _refuse_recognizers(config: Any) -> None:
+    """Refuse encoder-decoders, whose decoder transformers would take for an LM, and CTC models.
+
+    Raises:
+        AdapterError: for these.
+    """
+    kind = f"model type {config.model_type!r}"
+    if config.model_type in MODEL_FOR_CTC_MAPPING_NAMES:
+        problem = f"{kind} is neither a causal language model nor a speech LLM: it only recognizes"
+    elif config.is_encoder_decoder:
+        problem = f"{kind} is an encoder-decoder: without its encoder it is no language model"
+    else:
+        return
+    recognizes = (*MODEL_FOR_CTC_MAPPING_NAMES, *MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES)
+    remedy = (
+        "put it before a text LM: --model speech-cascade --model_args asr=…,lm=…"
+        if config.model_type in recognizes
+        else "give a causal LM or a speech LLM"
+    )
+    raise AdapterError(f"{problem}; {remedy}")
 
 
 def hears(config: Any, family: Family) -> bool:

@@ -37,8 +37,10 @@ class Renderer:
         self._chunk = chunk
 
     def __str__(self) -> str:
-        template = "a" if self.has_template else "no"
-        return f"{self._name} {self.hearing or 'only reads'}; it has {template} chat template"
+        template = "a" if self.chat_template else "no"
+        split = " (longer ones are split)" if self._chunk else ""
+        hears = self.hearing or "only reads"
+        return f"{self._name} {hears}{split}; it has {template} chat template"
 
     @cached_property
     def hearing(self) -> Hearing | None:
@@ -46,9 +48,13 @@ class Renderer:
         return None if self.processor is None else try_hearing(self.processor)
 
     @property
-    def has_template(self) -> bool:
-        """Whether the model has a chat template."""
-        return bool(self.processor.has_template if self.processor else self.tokenizer.chat_template)
+    def chat_template(self) -> str | None:
+        """The model's chat template: of several the one that is taken by default."""
+        owner = self.processor.template_owner if self.processor else self.tokenizer
+        template = getattr(owner, "chat_template", None)
+        if isinstance(template, dict):
+            template = template.get("default")
+        return cast(str | None, template or None)
 
     @property
     def first_id(self) -> int:
@@ -115,7 +121,7 @@ class Renderer:
         Raises:
             AdapterError: when the model has no template, or it drops a recording or a text.
         """
-        if not self.has_template:
+        if not self.chat_template:
             raise AdapterError(
                 f"{self._name} has no chat template; leave --apply_chat_template out"
             )

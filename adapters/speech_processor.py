@@ -52,7 +52,7 @@ class SpeechProcessor:
         self.extractor = _audio_part(processor)
         self.audio_token = self._find_audio_token()
         filler: int | None = getattr(processor, "filler_id", None)
-        self._marked = filler is not None
+        self.marked = filler is not None
         self.audio_token_id: int = (
             self.tokenizer.convert_tokens_to_ids(self.audio_token) if filler is None else filler
         )
@@ -112,14 +112,9 @@ class SpeechProcessor:
             for name, value in inputs.items()
             if name not in PER_POSITION
         }
-        if not self._marked:
+        if not self.marked:
             ids = [AUDIO if id_ == self.audio_token_id else id_ for id_ in ids]
         return ids, features
-
-    @property
-    def has_template(self) -> bool:
-        """Whether there is a chat template."""
-        return bool(self._template_owner)
 
     def chat(self, turns: Sequence[Turn], **options: Any) -> list[str]:
         """Return a conversation as the texts before, between and after its recordings."""
@@ -127,7 +122,7 @@ class SpeechProcessor:
             options[self._system_option] = "".join(map(str, turns[0][1]))
             turns = turns[1:]
         form = _as_parts if self._takes_parts else self._as_string
-        rendered = self._template_owner.apply_chat_template(
+        rendered = self.template_owner.apply_chat_template(
             [form(turn) for turn in turns], tokenize=False, **options
         )
         return cast(list[str], rendered.split(self.markup))
@@ -136,7 +131,7 @@ class SpeechProcessor:
     def _takes_parts(self) -> bool:
         """Whether the template takes a recording as a part of a message, or only texts."""
         try:
-            pieces = self._template_owner.apply_chat_template(
+            pieces = self.template_owner.apply_chat_template(
                 [_as_parts(("user", (0, "Hello")))], tokenize=False
             ).split(self.markup)
         except (jinja2.TemplateError, TypeError, ValueError, KeyError):
@@ -149,7 +144,8 @@ class SpeechProcessor:
         return {"role": role, "content": "".join(pieces)}
 
     @property
-    def _template_owner(self) -> Any:
+    def template_owner(self) -> Any:
+        """What has the chat template: the processor, else the tokenizer; None without one."""
         for owner in (self.processor, self.tokenizer):
             if getattr(owner, "chat_template", None):
                 return owner

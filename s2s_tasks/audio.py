@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 from bisect import bisect_right
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,10 @@ CONTAINERS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3", "MPEG")
 """What is read, by libsndfile's names."""
 
 
+LOUDEST = 16.0
+"""Peak beyond which samples cannot be on the scale where 1 is full. Float files of careless mixes
+go a few times beyond 1 and are heard as they are; integers that were written as floats without
+being divided, of 16 bits or more, go up to 32,768, which no model was trained on."""
 SILENCE = 2.0**-15
 """The step of 16-bit samples: what never exceeds it (lossy codecs of nothing do not reach zero
 exactly) holds no sound."""
@@ -85,9 +89,10 @@ class Audio:
         return data
 
     def load(self, sampling_rate: int) -> Waveform:
-        """Decode to mono float32 `[frames]` in [-1, 1] at `sampling_rate` Hz.
+        """Decode to mono float32 `[frames]` at `sampling_rate` Hz, where full scale is 1.
 
-        Several channels are averaged; another rate is resampled with soxr (HQ).
+        Floats beyond full scale stay as they are, and nothing is clipped. Several channels are
+        averaged; another rate is resampled with soxr (HQ).
 
         Raises:
             AudioError: when the bytes do not decode to a finite signal.
@@ -102,6 +107,14 @@ class Audio:
     def from_json(cls, fields: dict[str, Any]) -> Audio:
         """Build the handle that `to_json` wrote."""
         return cls(**fields)
+
+
+def is_handle(value: object) -> bool:
+    """Tell whether something is what `Audio.to_json` writes."""
+    if not isinstance(value, dict):
+        return False
+    needed = {field.name for field in fields(Audio) if field.default is MISSING}
+    return needed <= value.keys() <= {field.name for field in fields(Audio)}
 
 
 def probe(path: str | Path) -> Audio:
@@ -153,7 +166,18 @@ def probe_bytes(data: bytes, *, path: str, cell: str | None = None) -> Audio:
 
 
 def decode(data: bytes, name: str) -> Waveform:
-    """Decode to mono float32 `[frames]` in [-1, 1] at the stored rate; integers are scaled.
+    """Decode to mono float32 `[frames]` as `decode_channels` does; channels are averaged.
+
+    Raises:
+        AudioError: when decoding fails, ends early or yields a value that is not finite.
+    """
+    return mix(decode_channels(data, name))
+
+
+def decode_channels(data: bytes, name: str) -> Waveform:
+    """Decode to float32 `[frames, channels]` at the stored rate.
+
+    Integers are scaled to [-1, 1]; floats stay as they are, those beyond it too.
 
     Raises:
         AudioError: when decoding fails, ends early or yields a value that is not finite.
@@ -170,7 +194,12 @@ def decode(data: bytes, name: str) -> Waveform:
         )
     if not np.isfinite(signal).all():
         raise AudioError(f"{name}: the recording holds values that are not finite numbers")
-    mono: Waveform = signal.mean(axis=1, dtype=np.float32)
+    return cast(Waveform, signal)
+
+
+def mix(channels: Waveform) -> Waveform:
+    """Average `[frames, channels]` to `[frames]`."""
+    mono: Waveform = channels.mean(axis=1, dtype=np.float32)
     return mono
 
 

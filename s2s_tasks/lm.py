@@ -83,6 +83,7 @@ class SpeechLM(TemplateLM):
         self.adapter = build(device=self._processes.device or device, **arguments)
         self._device = self.adapter.device
         self._usable_recordings: set[str] = set()
+        self._chatted = False
         log.info("Trying the model on a short item")
         findings = self._examine(exact)
         self._asked_exact = exact
@@ -241,8 +242,15 @@ class SpeechLM(TemplateLM):
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
         """Render a conversation with the model's own template; placeholders stay in place."""
+        if not self._chatted:
+            log.info("Prompts go through the chat template of %s", self.adapter.name)
+            self._chatted = True
         history: Sequence[Message] = chat_history
         return self.adapter.chat(history, add_generation_prompt=add_generation_prompt)
+
+    def chat_template(self, chat_template: bool | str = False) -> str | None:
+        """Return the template that prompts go through, for lm-eval's results; None without."""
+        return self.adapter.chat_template if chat_template else None
 
     def tok_encode(
         self, string: str, add_special_tokens: bool | None = None, **kwargs: Any

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 
+import numpy as np
 from lm_eval.api.instance import Instance
 
 from s2s_tasks.adapters.contract import Adapter, AdapterError
-from s2s_tasks.audio import Audio, AudioError, is_silent
+from s2s_tasks.audio import LOUDEST, Audio, AudioError, decode_channels, is_silent, mix
 from s2s_tasks.engine.ahead import ahead
+from s2s_tasks.instances import name_of
 from s2s_tasks.prompt import Prompt
 
 AHEAD = 16
@@ -19,10 +21,9 @@ AHEAD = 16
 def recordings_of(requests: Sequence[Instance], prompts: Sequence[Prompt]) -> dict[Audio, str]:
     """Return each recording once, with the first question that asks for it."""
     found: dict[str, tuple[Audio, str]] = {}
-    for instance, prompt in zip(requests, prompts, strict=True):
+    for number, (instance, prompt) in enumerate(zip(requests, prompts, strict=True)):
         for audio in prompt.audio:
-            question = f"{instance.task_name} {instance.doc.get('id', instance.doc_id)}"
-            found.setdefault(audio.sha256, (audio, question))
+            found.setdefault(audio.sha256, (audio, name_of(instance, number)))
     return dict(found.values())
 
 
@@ -64,16 +65,36 @@ def _fault(adapter: Adapter, audio: Audio) -> str | None:
     if longest is not None and audio.seconds > longest:
         chunk = "; long_audio=chunk splits it" if adapter.hears_several else ""
         return (
-            f"{audio.name}: {audio.seconds:.1f} s, longer than the {longest:g} s that the model "
-            f"hears, and none is cut silently{chunk}"
+            f"{audio.name}: {_apart(audio.seconds, longest, 1)} s, longer than the {longest:g} s "
+            f"that the model hears, and none is cut silently{chunk}"
         )
     if audio.seconds < adapter.shortest_audio:
+        heard, needed = 1000 * audio.seconds, 1000 * adapter.shortest_audio
         return (
-            f"{audio.name}: {1000 * audio.seconds:.0f} ms, shorter than the "
-            f"{1000 * adapter.shortest_audio:.0f} ms that the model needs to hear anything"
+            f"{audio.name}: {_apart(heard, needed, 0)} ms, shorter than the {needed:g} ms that the "
+            "model needs to hear anything"
         )
     try:
-        silent = is_silent(audio.load(audio.sampling_rate))
+        channels = decode_channels(audio.read(), audio.name)
     except AudioError as error:
         return str(error)
-    return f"{audio.name}: {audio.seconds:.2f} s of silence" if silent else None
+    peak = float(np.abs(channels).max())
+    if peak > LOUDEST:
+        return (
+            f"{audio.name}: its peak is {peak:,.0f}, where full scale is 1; integers written as "
+            "floats must be divided, those of 16 bits by 32768"
+        )
+    if not is_silent(mix(channels)):
+        return None
+    if not all(map(is_silent, channels.T)):
+        return (
+            f"{audio.name}: its channels cancel out when they are averaged, and nothing is left to "
+            "hear; keep one of them"
+        )
+    return f"{audio.name}: {audio.seconds:.2f} s of silence"
+
+
+def _apart(value: float, bound: float, digits: int) -> str:
+    """Write a value with as many digits as tell it from a bound, and at least `digits`."""
+    shown = next((n for n in range(digits, 6) if round(value, n) != round(bound, n)), 6)
+    return f"{value:.{shown}f}"

@@ -54,6 +54,11 @@ def test_samples_of_every_width_have_one_scale(subtype: str) -> None:
     assert decode(encode(ramp, 16000, subtype=subtype), "x") == pytest.approx(ramp, abs=0.01)
 
 
+def test_floats_beyond_full_scale_stay() -> None:
+    loud = np.array([-1.5, 0.0, 2.0])
+    assert decode(encode(loud, 16000, subtype="FLOAT"), "x").tolist() == loud.tolist()
+
+
 def test_channels_are_averaged() -> None:
     stereo = np.stack([np.full(100, 0.5), np.full(100, -0.25)], axis=1)
     assert decode(encode(stereo, 16000), "x") == pytest.approx(np.full(100, 0.125), abs=1e-4)

@@ -265,6 +265,20 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     assert [old.exists(), fresh.exists()] == [False, True]
 
 
+def test_what_the_self_test_made_was_not_there(
+    qwen2_audio: Path, requests: list[Request], tmp_path: Path
+) -> None:
+    notes = []
+    for _ in range(2):
+        model = SpeechHF(pretrained=str(qwen2_audio), device="cpu", audio_cache=str(tmp_path))
+        for _ in range(2):
+            scores(model.adapter, requests, 4)
+        notes += model.adapter.notes()
+    first, second = notes
+    assert first == "audio_cache: 0 encodings were there, 7 were made"
+    assert second == "audio_cache: 7 encodings were there, 0 were made"
+
+
 def test_the_run_says_what_the_cache_was_good_for(
     qwen2_audio: Path, requests: list[Request], tmp_path: Path
 ) -> None:

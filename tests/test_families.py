@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,8 +16,10 @@ import pytest
 import soundfile
 import torch
 from lm_eval.__main__ import cli_evaluate
+from lm_eval.models.utils import postprocess_generated_text
 from lm_eval.tasks import TaskManager
 from lm_eval.tasks._index import TaskIndex
+from safetensors.torch import load_file, save_file
 from scoring import scores
 
 from s2s_tasks.adapters.contract import AdapterError, Generation
@@ -155,7 +158,7 @@ def test_kept_encodings_change_nothing(case: Case, sounds: list[Audio], tmp_path
             **case.arguments,
         )
     except AdapterError as error:
-        assert "leave audio_cache out" in str(error)
+        assert "encodings cannot be kept (docs/models.md); leave audio_cache out" in str(error)
         assert not case.row.keeps_audio
         return
     assert case.row.keeps_audio
@@ -163,7 +166,7 @@ def test_kept_encodings_change_nothing(case: Case, sounds: list[Audio], tmp_path
         for request, score in scores(keeping, requests, 2).items():
             wanted = pytest.approx(expected[request].token_logprobs, abs=2e-4)
             assert score.token_logprobs == wanted
-    assert keeping.notes() == ["audio_cache: 4 encodings were there, 4 were made"]
+    assert keeping.notes() == ["audio_cache: 0 encodings were there, 4 were made"]
 
 
 def test_other_audio_gives_other_scores(case: Case, sounds: list[Audio]) -> None:
@@ -172,18 +175,63 @@ def test_other_audio_gives_other_scores(case: Case, sounds: list[Audio]) -> None
     assert np.abs(first - second).max() > 0.01
 
 
+def own_reply(case: Case, audio: Audio, tokens: int) -> str:
+    """What the model's own `generate` says after a recording."""
+    waveform = audio.load(case.family.SAMPLING_RATE)
+    inputs = case.family.bare(case.processor, BEFORE, waveform, " and")
+    with torch.no_grad():
+        generate = getattr(case.family, "generate", type(case.model).generate)
+        output = generate(case.model, **inputs, max_new_tokens=tokens, do_sample=False)
+    new = output[:, inputs["input_ids"].shape[1] :]
+    return case.processor.tokenizer.decode(new[0], skip_special_tokens=True)
+
+
 def test_generate_equals_the_models_own(case: Case, sounds: list[Audio]) -> None:
     how = Generation(max_new_tokens=8)
     prompts = [Prompt.of(BEFORE, audio, " and") for audio in sounds]
     replies = case.adapter.generate(case.adapter.render(prompts), how)
-    for audio, reply in zip(sounds, replies, strict=True):
-        waveform = audio.load(case.family.SAMPLING_RATE)
-        inputs = case.family.bare(case.processor, BEFORE, waveform, " and")
-        with torch.no_grad():
-            generate = getattr(case.family, "generate", type(case.model).generate)
-            output = generate(case.model, **inputs, max_new_tokens=8, do_sample=False)
-        new = output[:, inputs["input_ids"].shape[1] :]
-        assert reply == case.processor.tokenizer.decode(new[0], skip_special_tokens=True)
+    assert replies == [own_reply(case, audio, 8) for audio in sounds]
+
+
+def test_replies_end_where_they_are_told_to(case: Case, sounds: list[Audio]) -> None:
+    spoken, written = Prompt.of(BEFORE, sounds[2], " and"), Prompt.of(BEFORE)
+    prefixes = case.adapter.render([spoken, written])
+    _, read = case.adapter.generate(prefixes, Generation(20))
+    whole = [own_reply(case, sounds[2], 20), read]
+    tried = 0
+    for prefix, text in zip(prefixes, whole, strict=True):
+        until = next((letter for letter in text[1:-1] if letter not in "\ufffd "), None)
+        if until is None:
+            continue  # Bytes that make no letter.
+        tried += 1
+        how = Generation(20, (until, "never said"))
+        (reply,) = case.adapter.generate([prefix], how)
+        assert until in reply
+        assert len(reply) < len(text), "went on"
+        for said, expected in zip(case.adapter.generate(prefixes, how), whole, strict=True):
+            cut = postprocess_generated_text(said, [until], None)
+            assert cut == postprocess_generated_text(expected, [until], None)
+    assert tried
+
+
+def test_two_loads_are_one_model(case: Case) -> None:
+    again = HFAdapter(str(case.folder), dtype="float32", device="cpu", **case.arguments)
+    assert again.fingerprint == case.adapter.fingerprint
+    assert again.chat_template == case.adapter.chat_template
+    assert isinstance(again.chat_template, str)
+
+
+def test_a_checkpoint_that_lacks_a_weight_is_refused(case: Case, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(case.folder, tmp_path / case.folder.name))
+    weights = load_file(folder / "model.safetensors")
+    ends = ("mlp.down_proj.weight", "k_proj.weight", "linear_1.weight")
+    parts = [name for name in weights if not name.startswith(("talker", "code2wav"))]
+    weights.pop(next(name for name in parts if name.endswith(ends)))
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(
+        AdapterError, match=r"(lacks 1 weight\(s\): |1 tensors have no weights ).*weight"
+    ):
+        HFAdapter(str(folder), dtype="float32", device="cpu", **case.arguments)
 
 
 @pytest.mark.parametrize("system", [None, "Answer in one word."])

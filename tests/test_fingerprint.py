@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from families import voxtral
 from safetensors.torch import load_file, save_file
 
 from s2s_tasks.adapters.fingerprint import checksum
@@ -55,6 +56,20 @@ def test_a_change_shows(llama: Path, tmp_path: Path, edit: Callable[[Path], None
     assert HFAdapter(str(folder), device="cpu").fingerprint == before
     edit(folder)
     assert HFAdapter(str(folder), device="cpu").fingerprint != before
+
+
+def edit_tekken(folder: Path) -> None:
+    path = folder / "tekken.json"
+    words = json.loads(path.read_text())
+    words["config"]["pattern"] = r"\p{L}+|\s+|[^\s\p{L}]+"
+    path.write_text(json.dumps(words))
+
+
+def test_a_change_of_a_tokenizer_of_mistrals_shows(tmp_path: Path) -> None:
+    voxtral.save(tmp_path)
+    before = HFAdapter(str(tmp_path), device="cpu").fingerprint
+    edit_tekken(tmp_path)
+    assert HFAdapter(str(tmp_path), device="cpu").fingerprint != before
 
 
 def test_the_dtype_shows(llama: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import soundfile
@@ -18,9 +19,11 @@ from transformers import (
 )
 
 from s2s_tasks.adapters.contract import AdapterError, Generation
+from s2s_tasks.adapters.generating import Spelled
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.adapters.hf_loading import pick_device
 from s2s_tasks.audio import Audio, probe
+from s2s_tasks.models import SpeechHF
 from s2s_tasks.prompt import Prompt, Request
 
 PREFIX = "Below is a segment of alternating speech and text content: "
@@ -139,6 +142,15 @@ def test_generation_equals_generate_by_hand(
             assert reply == expected
 
 
+def test_replies_end_at_special_tokens_and_never_inside_one(reading: HFAdapter) -> None:
+    ids = reading.tokenizer.encode("Say: the<|im_end|> dog", add_special_tokens=False)
+    rows = torch.tensor([ids])
+    start = ids.index(reading.tokenizer.convert_tokens_to_ids("<|im_end|>")) - 1
+    for until, done in (("<|im_end|>", True), ("im_", False), (" dog", True), ("Say", False)):
+        found = Spelled(reading.tokenizer, [until], start)(rows, None)
+        assert found.tolist() == [done], until
+
+
 def test_chat_keeps_placeholders_where_the_template_puts_recordings(hearing: HFAdapter) -> None:
     messages = [{"role": "user", "content": "Hear <|audio:0|> and <|audio::1|>"}]
     text = hearing.chat(messages, add_generation_prompt=True)
@@ -206,7 +218,7 @@ def test_without_a_gpu_the_cpu_is_taken(monkeypatch: pytest.MonkeyPatch, device:
 
 
 def test_a_model_that_is_neither(wav2vec2: Path) -> None:
-    with pytest.raises(AdapterError, match="model type 'wav2vec2' is neither"):
+    with pytest.raises(AdapterError, match=r"'wav2vec2' is neither .*speech-cascade"):
         HFAdapter(str(wav2vec2))
 
 
@@ -222,3 +234,16 @@ def test_a_continuation_longer_than_the_model(reading: HFAdapter) -> None:
     request = Request(Prompt.of("the dog"), " ran" * 600)
     with pytest.raises(AdapterError, match="the model has 256 positions, what is to follow"):
         scores(reading, [request], 1)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"until": [], "bogus": 1}, {"do_sample": True, "temperature": -1.0}]
+)
+def test_generation_arguments_that_are_none_are_named(
+    llama: Path, arguments: dict[str, Any]
+) -> None:
+    model = SpeechHF(pretrained=str(llama), device="cpu")
+    request = Instance("generate_until", {}, ("Say: ", {"max_gen_toks": 2, **arguments}), 0)
+    name = [*arguments][-1]
+    with pytest.raises(AdapterError, match=f"refuses the generation arguments .*{name}"):
+        model.generate_until([request])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
 import peft
 import pytest
 import torch
+from families import gemma3n
 from safetensors.torch import load_file, save_file
 from scoring import scores
 from transformers import (
@@ -186,6 +188,15 @@ def test_what_has_no_likelihood_is_refused_with_the_reason(tmp_path: Path, model
         HFAdapter(str(tmp_path), device="cpu")
 
 
+def test_what_is_left_out_on_purpose_is_said_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gemma3n.save(tmp_path)
+    with caplog.at_level(logging.INFO):
+        HFAdapter(str(tmp_path), device="cpu")
+    assert caplog.text.index("vision tower is left out on purpose") < caplog.text.index("Loaded")
+
+
 def test_a_model_without_a_row_goes_by_the_conventions(
     qwen2_audio: Path, requests: list[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,3 +205,10 @@ def test_a_model_without_a_row_goes_by_the_conventions(
     monkeypatch.setattr(hf_loading, "FAMILIES", others)
     unknown = HFAdapter(str(qwen2_audio), dtype="float32", device="cpu")
     assert scores(unknown, requests, 4) == scores(known, requests, 4)
+
+
+def test_an_adapter_that_is_cut_is_refused(qwen2_audio: Path, lora: Path) -> None:
+    path = lora / "adapter_model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(AdapterError, match=r"peft=.* cannot be loaded: .*incomplete metadata"):
+        HFAdapter(str(qwen2_audio), device="cpu", peft=str(lora))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -154,8 +155,14 @@ def test_the_response_cache_keeps_the_tokens(
     assert again["results"]["scmmlu_s2t"] == first["results"]["scmmlu_s2t"]
 
 
-def test_with_a_chat_template_the_ending_is_the_assistants(hearing: SpeechHF) -> None:
-    results = evaluate(hearing, "sstorycloze_s2t", "sstorycloze_t2t", apply_chat_template=True)
+def test_with_a_chat_template_the_ending_is_the_assistants(
+    hearing: SpeechHF, caplog: pytest.LogCaptureFixture
+) -> None:
+    hearing._chatted = False
+    with caplog.at_level(logging.INFO):
+        results = evaluate(hearing, "sstorycloze_s2t", "sstorycloze_t2t", apply_chat_template=True)
+    assert caplog.text.count(f"through the chat template of {hearing.adapter.name}") == 1
+    assert results["config"] and "<|im_start|>" in str(hearing.chat_template(True))
     spoken = results["samples"]["sstorycloze_s2t"][0]
     context, continuation, _ = spoken["arguments"][0]
     assert context.count("<|audio:0|>") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +58,16 @@ FAULTS: dict[str, tuple[Callable[[Path], Audio], str]] = {
     "constant": (lambda path: write(path, np.full(16000, 0.2)), "1.00 s of silence"),
     "short": (lambda path: write(path, noise(0.05)), "50 ms, shorter than the 100 ms"),
     "long": (lambda path: write(path, noise(5)), "5.0 s, longer than the 4 s .*long_audio=chunk"),
+    "a frame too long": (
+        lambda path: write(path, noise(4 + 1 / 16000)),
+        "4.0001 s, longer than the 4 s",
+    ),
+    "a frame too short": (lambda path: write(path, noise(0.1 - 1 / 16000)), "99.9 ms, shorter"),
+    "antiphase": (lambda path: write(path, noise(1)[:, None] * [1, -1]), "channels cancel out"),
+    "integers as floats": (
+        lambda path: write(path, np.linspace(-13464, 13464, 16000), subtype="FLOAT"),
+        "its peak is 13,464, where full scale is 1",
+    ),
     "not finite": (nan, "values that are not finite"),
     "changed": (spoiled, "changed since it was indexed"),
     "gone": (lambda path: replace(write(path, noise(1)), path=f"{path}.x"), "cannot read"),
@@ -81,7 +92,8 @@ def test_every_fault_is_named_with_its_question_before_any_work(
 ) -> None:
     monkeypatch.setattr(hearing.adapter, "render", lambda *_: pytest.fail("worked first"))
     good = instance(write(tmp_path / "good.wav", noise(1)), 99, kind)
-    requests = [good]
+    loud = instance(write(tmp_path / "loud.wav", 20 * noise(1), subtype="FLOAT"), 98, kind)
+    requests = [good, loud]
     for number, (make, _) in enumerate(FAULTS.values()):
         requests.append(instance(make(tmp_path / f"{number}.wav"), number, kind))
     with pytest.raises(AdapterError) as caught:
@@ -110,6 +122,45 @@ def test_a_long_recording_can_be_heard_in_pieces(qwen2_audio: Path, tmp_path: Pa
     assert found[whole].token_logprobs == pytest.approx(found[apart].token_logprobs, abs=1e-4)
 
 
+def test_requests_made_by_hand_are_named_by_their_number(hearing: SpeechHF, tmp_path: Path) -> None:
+    audio = write(tmp_path / "long.wav", noise(5)).to_json()
+    requests = [
+        Instance("loglikelihood", {}, ("Hm: ", " end"), 0),
+        Instance("loglikelihood", {}, ("<|audio:0|>", " end", {"audio": [audio]}), 0),
+    ]
+    with pytest.raises(AdapterError, match=r"\nrequest 1: .*long\.wav: 5\.0 s"):
+        hearing.loglikelihood(requests)
+
+
+@pytest.mark.parametrize(
+    "media",
+    [
+        {"audios": ["a.wav"]},
+        {"audio": ["a.wav"]},
+        {"audio": "a.wav"},
+        {"audio": [{"path": "a.wav"}]},
+        {"audio": [{"path": "a", "sha256": "", "sampling_rate": 1, "frames": 1, "channels": 1}, 1]},
+        ["a.wav"],
+    ],
+)
+def test_what_lies_beside_a_context_is_recordings_or_refused(
+    hearing: SpeechHF, media: object
+) -> None:
+    request = Instance("loglikelihood", {}, ("<|audio:0|>", " end", media), 0)
+    with pytest.raises(AdapterError, match=r"request 0: beside .*write {\"audio\": \[s2s_tasks"):
+        hearing.loglikelihood([request])
+
+
 def test_long_audio_is_refuse_or_chunk(qwen2_audio: Path) -> None:
     with pytest.raises(AdapterError, match="give refuse or chunk"):
         HFAdapter(str(qwen2_audio), device="cpu", long_audio="cut")
+
+
+def test_chunking_is_said_and_needs_ears(
+    qwen2_audio: Path, llama: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        HFAdapter(str(qwen2_audio), device="cpu", long_audio="chunk")
+    assert "at most 4 s, several recordings a prompt (longer ones are split)" in caplog.text
+    with pytest.raises(AdapterError, match="only reads text; leave long_audio out"):
+        HFAdapter(str(llama), device="cpu", long_audio="chunk")

@@ -33,12 +33,16 @@ def test_right_models_pass(
         model = load(request.getfixturevalue(name), dtype=dtype)
     assert not model.exact
     assert model.batch_size == 4
-    assert "contexts are read once for all their continuations" in caplog.text
+    assert f"{model.adapter.name}: contexts are read once for all their cont" in caplog.text
 
 
-def test_exact_asks_for_full_forwards(qwen2_audio: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_asks_for_full_forwards(
+    qwen2_audio: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(HFAdapter, "score_groups", lambda *_: pytest.fail("not exact"))
-    assert load(qwen2_audio, exact=True).exact
+    with caplog.at_level(logging.INFO):
+        assert load(qwen2_audio, exact=True).exact
+    assert f"{qwen2_audio}: exact=true: nothing is shared" in caplog.text
 
 
 @pytest.fixture
@@ -59,7 +63,7 @@ def test_a_wrong_position_after_the_prefix_is_found(
     model = load(qwen2_audio)
     assert model.exact
     (warning,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert warning.startswith(str(qwen2_audio))
+    assert warning.startswith(f"{qwen2_audio}: ")
     assert "differ from full forwards by" in warning
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from transformers.utils import cached_file
 from s2s_tasks.adapters.ctc_speech_lm.configuration import CTCSpeechLMConfig
 from s2s_tasks.adapters.ctc_speech_lm.parts import load_part
 from s2s_tasks.adapters.ctc_speech_lm.projector import CTCProjector, collapse
+from s2s_tasks.adapters.whole import load_whole
 from s2s_tasks.demo.weights import packages_or_hub
 
 WEIGHTS = "model.safetensors"
@@ -61,9 +63,9 @@ class CTCSpeechLM(nn.Module):
         """
         config = CTCSpeechLMConfig.from_pretrained(pretrained, revision=revision)
         options = {"dtype": dtype, "attn_implementation": attn_implementation}
-        text = load_part(AutoModelForCausalLM, config.text_model_id, **options)
+        text = load_part(partial(load_whole, AutoModelForCausalLM), config.text_model_id, **options)
         options["dtype"] = text.dtype
-        audio = load_part(WhisperModel, config.audio_model_id, **options)
+        audio = load_part(partial(load_whole, WhisperModel), config.audio_model_id, **options)
         weights = cached_file(pretrained, WEIGHTS, revision=revision)
         try:
             model = cls(config, audio.encoder, text)

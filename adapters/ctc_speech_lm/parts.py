@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from s2s_tasks.demo.weights import MODELS, packages_or_hub
 
 
-def load_part(loader: Any, model_id: str, **options: Any) -> Any:
-    """Call `from_pretrained` of one of transformers' classes.
+def load_part(load: Callable[..., Any], model_id: str, **options: Any) -> Any:
+    """Call what loads a folder or a hub model, as `from_pretrained` of transformers' classes does.
 
     Raises:
         OSError: when the part is nowhere; the message says what to install.
     """
     try:
-        return loader.from_pretrained(packages_or_hub(model_id), **options)
+        return load(packages_or_hub(model_id), **options)
     except (OSError, ImportError) as error:
         remedy = "".join(
             f"\nWithout a hub: {model.install}"

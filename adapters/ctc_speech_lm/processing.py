@@ -39,8 +39,8 @@ class CTCSpeechLMProcessor:
         """Load the processors of the parts that a checkpoint names."""
         config = CTCSpeechLMConfig.from_pretrained(pretrained, revision=revision)
         processor = cls(
-            load_part(AutoFeatureExtractor, config.audio_model_id),
-            load_part(AutoTokenizer, config.text_model_id),
+            load_part(AutoFeatureExtractor.from_pretrained, config.audio_model_id),
+            load_part(AutoTokenizer.from_pretrained, config.text_model_id),
         )
         found = processor.tokenizer.convert_tokens_to_ids(AUDIO_TOKEN)
         if found != config.audio_token_id:

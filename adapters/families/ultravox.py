@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import accelerate
@@ -16,7 +16,9 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, cache
 from transformers.utils.hub import get_checkpoint_shard_files
 
 from s2s_tasks.adapters.contract import AUDIO, AdapterError
+from s2s_tasks.adapters.holding import holding
 from s2s_tasks.adapters.speech_processor import accept_any_part
+from s2s_tasks.adapters.whole import load_whole
 from s2s_tasks.audio import Waveform
 
 Weights = dict[str, torch.Tensor]
@@ -69,7 +71,7 @@ def load_processor(
     """
     del model_type
     # It holds a WhisperProcessor, where transformers 5 wants a feature extractor.
-    with _holding(transformers.ProcessorMixin, "check_argument_for_proper_class", accept_any_part):
+    with holding(transformers.ProcessorMixin, "check_argument_for_proper_class", accept_any_part):
         processor = transformers.AutoProcessor.from_pretrained(pretrained, **source)
     if "audios" not in inspect.signature(processor.__call__).parameters:
         raise AdapterError(f"{pretrained}: its code is older than the Ultravox that is known here")
@@ -132,11 +134,11 @@ def _build_empty(code: Any, config: Any) -> Any:
     with (
         accelerate.init_empty_weights(),
         # Older code loads parts while it builds the model.
-        _holding(config, "text_model_id", None),
-        _holding(config, "audio_model_id", None),
+        holding(config, "text_model_id", None),
+        holding(config, "audio_model_id", None),
         # Newer code asks transformers whether to; older code tells it not to draw weights.
-        _holding(inside, "_init_weights", False),
-        _holding(inside, "no_init_weights", nullcontext),
+        holding(inside, "_init_weights", False),
+        holding(inside, "no_init_weights", nullcontext),
     ):
         return _adapted(code)(config)
 
@@ -160,14 +162,14 @@ def _fill(model: Any, own: Weights) -> None:
     config, dtype = model.config, model.config.dtype
     # A repository that was trained whole names the others still.
     if config.text_model_id and not _complete(model, own, "language_model"):
-        model.language_model = _load_part(
+        model.language_model = load_whole(
             transformers.AutoModelForCausalLM,
             config.text_model_id,
             dtype=dtype,
             attn_implementation=config.text_config._attn_implementation,
         )
     if config.audio_model_id and not _complete(model, own, "audio_tower"):
-        hearing = _load_part(transformers.AutoModel, config.audio_model_id, dtype=dtype)
+        hearing = load_whole(transformers.AutoModel, config.audio_model_id, dtype=dtype)
         tower = getattr(hearing, "encoder", hearing)
         model.audio_tower.load_state_dict(tower.state_dict(), assign=True)
     cast = {name: w.to(dtype) if w.is_floating_point() else w for name, w in own.items()}
@@ -186,14 +188,6 @@ def _complete(model: Any, own: Weights, part: str) -> bool:
     """Tell whether the repository has all weights of a part, but for those that are tied."""
     names = {name for name, _ in model.named_parameters() if name.startswith(f"{part}.")}
     return names <= own.keys()
-
-
-def _load_part(loader: Any, pretrained: str, **options: Any) -> Any:
-    part, told = loader.from_pretrained(pretrained, output_loading_info=True, **options)
-    if told["missing_keys"]:
-        missing = sorted(told["missing_keys"])
-        raise AdapterError(f"{pretrained} lacks {len(missing)} weights: {missing[:3]}")
-    return part
 
 
 def _mend_tower(model: Any) -> None:
@@ -234,18 +228,3 @@ def _own_weights(pretrained: str, revision: str | None) -> Weights:
     index = cached_file(pretrained, SAFE_WEIGHTS_INDEX_NAME, revision=revision)
     files, _ = get_checkpoint_shard_files(pretrained, index, revision=revision)
     return {name: tensor for file in files for name, tensor in load_state_dict(file).items()}
-
-
-@contextmanager
-def _holding(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Let an attribute have a value meanwhile."""
-    missing = object()
-    old = getattr(owner, name, missing)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if old is missing:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, old)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
+import json
 import re
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, cast
 
@@ -102,6 +105,11 @@ class ControlledTokenizer:
         if name.startswith("__") or name == "_tokenizer":
             raise AttributeError(name)
         return getattr(self._tokenizer, name)
+
+    def to_json_string(self) -> str:
+        """Return what changes tokens and chats: mistral-common's version, a hash of its file."""
+        words = self._tokenizer.tokenizer.instruct_tokenizer.tokenizer.file_path.read_bytes()
+        return json.dumps([version("mistral_common"), hashlib.sha256(words).hexdigest()])
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """Tokenize; `add_special_tokens` puts the one that begins a text before it."""

@@ -45,7 +45,7 @@ def examine(adapter: Adapter, recordings: Sequence[Audio], *, exact: bool) -> Fi
     second: list[str | Audio] = [CONTEXT, *recordings[1:2], " She was glad, she said, and"]
     prompts = [Prompt.of(*first), Prompt.of(*second)]
     tolerance = adapter.rounding
-    name = adapter.fingerprint
+    name = adapter.name
     if adapter.keeps_audio:
         adapter.keeps_audio = _keeps(adapter, prompts, tolerance)
     groups = _groups(adapter, prompts)
@@ -62,6 +62,8 @@ def examine(adapter: Adapter, recordings: Sequence[Audio], *, exact: bool) -> Fi
             batched,
             tolerance,
         )
+    if exact:
+        log.info("%s: exact=true: nothing is shared, every request gets a full forward", name)
     if recordings:
         _warn_if_deaf(adapter, recordings[2], plain[0])
     return Findings(
@@ -100,7 +102,7 @@ def _keeps(adapter: Adapter, prompts: Sequence[Prompt], tolerance: float) -> boo
         problem = f"differ by {difference:.3g} nats a token ({tolerance:.3g} allowed)"
     log.warning(
         "%s: scores from encodings that audio_cache keeps %s: recordings are encoded anew",
-        adapter.fingerprint,
+        adapter.name,
         problem,
     )
     return False
@@ -117,7 +119,7 @@ def _shares(
         log.warning(
             "%s cannot go on from a prefix it has read (%s: %s): every request gets a full "
             "forward, which is exact but slower",
-            adapter.fingerprint,
+            adapter.name,
             type(error).__name__,
             error,
         )
@@ -128,14 +130,14 @@ def _shares(
         log.info(
             "%s: contexts are read once for all their continuations (self-test: %.1g nats a token "
             "from full forwards)",
-            adapter.fingerprint,
+            adapter.name,
             difference,
         )
         return True
     log.warning(
         "%s: scores after a prefix that is read once differ from full forwards by %.3g nats a "
         "token (%.3g allowed): every request gets a full forward, which is exact but slower",
-        adapter.fingerprint,
+        adapter.name,
         difference,
         tolerance,
     )
@@ -148,7 +150,7 @@ def _warn_if_deaf(adapter: Adapter, other: Audio, heard: Score) -> None:
         log.warning(
             "%s gives the same scores after two different recordings: it does not hear them, and "
             "its scores of spoken questions mean nothing. Is its audio part loaded?",
-            adapter.fingerprint,
+            adapter.name,
         )
 
 

@@ -7,6 +7,7 @@ import hashlib
 import io
 import logging
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.resources import files
@@ -43,14 +44,19 @@ class Player:
     """What the listener must know: that the recording is cut, or why there is none."""
 
 
-def page(document: Document) -> str:
+def page(document: Document, step: Callable[[], object] = lambda: None) -> str:
     """Return the page.
+
+    Args:
+        document: what it says.
+        step: called once a figure and recording.
 
     Recordings that cannot be read have no player; the page says why, and so does a warning in
     the log.
     """
     script = _text("page.js")
-    template = _environment(_players(document)).get_template("page.html.jinja")
+    players = _players(document, step)
+    template = _environment(players, step).get_template("page.html.jinja")
     return template.render(
         document=document,
         colours=COLOURS,
@@ -60,7 +66,12 @@ def page(document: Document) -> str:
     )
 
 
-def _environment(players: dict[Audio, Player]) -> Environment:
+def _environment(players: dict[Audio, Player], step: Callable[[], object]) -> Environment:
+    def picture(figure: Figure, theme: Theme) -> _Image:
+        image = _picture(figure, theme)
+        step()
+        return image
+
     environment = Environment(
         loader=PackageLoader("s2s_tasks.report", "."),
         autoescape=True,
@@ -73,7 +84,7 @@ def _environment(players: dict[Audio, Player]) -> Environment:
         table=lambda block: isinstance(block, Table),
     )
     environment.filters.update(
-        columns=_columns, picture=_picture, player=players.__getitem__, rows=_rows
+        columns=_columns, picture=picture, player=players.__getitem__, rows=_rows
     )
     return environment
 
@@ -131,8 +142,9 @@ def _picture(figure: Figure, theme: Theme) -> _Image:
 # Recordings
 
 
-def _players(document: Document) -> dict[Audio, Player]:
-    recordings = {
+def recordings(document: Document) -> set[Audio]:
+    """Return the recordings that the page plays."""
+    return {
         clip.audio
         for section in document.sections
         for block in section.blocks
@@ -140,8 +152,16 @@ def _players(document: Document) -> dict[Audio, Player]:
         for clip in block.clips[: block.shown]
         if clip.audio
     }
+
+
+def _players(document: Document, step: Callable[[], object]) -> dict[Audio, Player]:
+    players = {}
+    played = recordings(document)
     with ThreadPoolExecutor() as pool:  # the codec lets go of Python's lock
-        return dict(zip(recordings, pool.map(_player, recordings), strict=True))
+        for audio, player in zip(played, pool.map(_player, played), strict=True):
+            players[audio] = player
+            step()
+    return players
 
 
 def _player(audio: Audio) -> Player:

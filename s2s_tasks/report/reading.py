@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
 from s2s_tasks import stats
 from s2s_tasks.audio import Audio
@@ -102,7 +103,7 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
     latest, notes = _latest(zip(outputs, names, strict=True))
     questions: dict[str, dict[str, Question]] = {}
     runs: list[Run] = []
-    for output, name in latest:
+    for output, name in tqdm(latest, desc="Reading", unit="run", leave=False):
         runs += _runs(output, name, questions)
     return runs, notes
 

@@ -6,13 +6,15 @@ import os
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from tqdm import tqdm
 
 from s2s_tasks.errors import S2STasksError
 from s2s_tasks.report.document import Block, Document, Figure, Table
 from s2s_tasks.report.drawing import render
-from s2s_tasks.report.html import page
+from s2s_tasks.report.html import page, recordings
 from s2s_tasks.report.markdown import clips_frame, markdown
 
 
@@ -37,10 +39,11 @@ def write(document: Document, folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
-        for name, content in _files(document):
-            path = folder / name
-            _replace(path, content)
-            paths.append(path)
+        with tqdm(total=_steps(document), desc="Writing", unit="part", leave=False) as bar:
+            for name, content in _files(document, bar.update):
+                path = folder / name
+                _replace(path, content)
+                paths.append(path)
     except OSError as error:
         raise S2STasksError(
             f"{path}: cannot be written ({error}); name a folder that can be written to, on a disk "
@@ -49,12 +52,21 @@ def write(document: Document, folder: Path) -> list[Path]:
     return paths
 
 
-def _files(document: Document) -> Iterator[tuple[str, bytes]]:
-    yield "report.html", page(document).encode()
+def _steps(document: Document) -> int:
+    """Count what takes long: a figure is drawn for two themes and as PNG, a recording encoded."""
+    blocks = [block for section in document.sections for block in section.blocks]
+    figures = sum(isinstance(block, Figure) for block in blocks)
+    return 3 * figures + len(recordings(document))
+
+
+def _files(document: Document, step: Callable[[], object]) -> Iterator[tuple[str, bytes]]:
+    yield "report.html", page(document, step).encode()
     yield "report.md", markdown(document).encode()
     for section in document.sections:
         for block in section.blocks:
             yield _beside(block)
+            if isinstance(block, Figure):
+                step()
 
 
 def _beside(block: Block) -> tuple[str, bytes]:

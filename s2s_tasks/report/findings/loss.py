@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
+from tqdm import tqdm
 
 from s2s_tasks.inference import (
     Gap,
@@ -61,14 +62,22 @@ class Loss:
 def losses(pairs: Sequence[Pair]) -> list[Loss]:
     """Measure every pair, and correct the tests of each model for its number of sets."""
     found = []
+    asked = [
+        (measure, pair)
+        for measure in (PAIRS, CHOICE, MARGIN)
+        for pair in pairs
+        if measure is not CHOICE or endings(pair) > 2
+    ]
+    measured = [
+        _loss(pair, measure) for measure, pair in tqdm(asked, "Comparing", unit="gap", leave=False)
+    ]
     for measure in (PAIRS, CHOICE, MARGIN):
-        kept = [pair for pair in pairs if measure is not CHOICE or endings(pair) > 2]
-        for model in dict.fromkeys(pair.model for pair in kept):
-            raw = [_loss(pair, measure) for pair in kept if pair.model == model]
-            adjusted = holm([one.gap.p_value for one in raw])
+        kept = [loss for loss in measured if loss.measure is measure]
+        for model in dict.fromkeys(loss.pair.model for loss in kept):
+            raw = [loss for loss in kept if loss.pair.model == model]
+            adjusted = holm([loss.gap.p_value for loss in raw])
             found += [
-                Loss(o.pair, measure, o.reading, o.hearing, o.gap, o.detectable, float(p))
-                for o, p in zip(raw, adjusted, strict=True)
+                replace(loss, adjusted_p=float(p)) for loss, p in zip(raw, adjusted, strict=True)
             ]
     return found
 
