@@ -134,7 +134,8 @@ def canvas(
 def percent_axis(axis: Axis, low: float | None = None, high: float | None = None) -> None:
     """Label an axis whose values are in percent; `low` and `high` bound it where given."""
     axis.set_major_formatter(StrMethodFormatter("{x:g} %"))
-    (axis.axes.set_ylim if axis is axis.axes.yaxis else axis.axes.set_xlim)(low, high)
+    if low is not None or high is not None:
+        (axis.axes.set_ylim if axis is axis.axes.yaxis else axis.axes.set_xlim)(low, high)
 
 
 def step_axis(axis: Axis) -> None:

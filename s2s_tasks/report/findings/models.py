@@ -198,7 +198,8 @@ def _draw(models: Sequence[str], heard: Sequence[Contrast], theme: Theme) -> Dra
         for column in range(count):
             if row == column:
                 continue
-            value, star = values[row, column], "*" * bool(stars[row, column])
+            # Not -0.0.
+            value, star = round(values[row, column], 1) + 0.0, "*" * bool(stars[row, column])
             look = drawing.series(theme, 0 if value >= 0 else 1)
             strength = min(abs(value) / 25, 1) * 0.45
             axes.add_patch(_cell(column, row, look.colour, strength))

@@ -117,9 +117,10 @@ def _figure(number: int, training: str, name: str, found: Sequence[Checkpoint]) 
         f"{training}, {name}: over the steps",
         verdict(training, name, found),
         lambda theme: _draw(found, theme),
-        "Bands are 95 % intervals of each step by itself; those of two steps may overlap where the "
-        "paired difference is sure. A ring marks the best step when heard; filled marks in the "
-        "second panel are steps that cannot be told from it.",
+        "The losses in the style of a mode are those of true endings. Bands are 95 % intervals of "
+        "each step by itself; those of two steps may overlap where the paired difference is sure. "
+        "A ring marks the best step when heard; filled marks in the second panel are steps that "
+        "cannot be told from it.",
     )
 
 
@@ -132,12 +133,12 @@ def _draw(found: Sequence[Checkpoint], theme: Theme) -> Drawing:
         _curve(accuracy, found, _mode("accuracy", number), look, mode, 100)
         _curve(margin, found, _mode("margin", number), look, mode)
         own = drawing.series(theme, number + 2)
-        _curve(loss, found, _mode("true_loss", number), look, f"true, {mode}")
-        _curve(loss, found, _mode("false_loss", number), own, f"false, {mode}")
+        _curve(loss, found, _mode("true_loss", number), look, mode)
+        _curve(loss, found, _mode("false_loss", number), own, f"{mode}, false endings")
     _curve(gap, found, lambda one: one.gap, drawing.series(theme, 4), "gap", 100)
     _mark_best(accuracy, gap, found, theme)
-    drawing.percent_axis(accuracy.yaxis)
     drawing.chance_line(accuracy, theme)
+    drawing.percent_axis(accuracy.yaxis)
     gap.axhline(0, color=drawing.COLOURS[theme].muted, linewidth=1)
     margin.axhline(0, color=drawing.COLOURS[theme].muted, linewidth=1)
     accuracy.set_title("pairwise accuracy")
@@ -147,8 +148,7 @@ def _draw(found: Sequence[Checkpoint], theme: Theme) -> Drawing:
     for axes in (accuracy, gap, loss, margin):
         axes.set_xlabel("training step")
         drawing.step_axis(axes.xaxis)
-    for axes in (accuracy, loss, margin):
-        axes.legend(loc="best")
+    drawing.legend(figure, columns=4)
     return figure
 
 
