@@ -62,11 +62,30 @@ def test_checkpoints_of_one_folder_are_a_training_run(paths: tuple[str, str]) ->
     assert [(one.training, one.step) for one in named] == [("run", 9), ("run", 10)]
 
 
-def test_models_without_steps_are_none() -> None:
-    named = name_models(
-        [(results("speech-hf", pretrained=path), None) for path in ("hub/small", "hub/large")]
-    )
+@pytest.mark.parametrize("paths", [("hub/small", "hub/large"), ("hub/model-1", "hub/model-2")])
+def test_models_without_steps_are_none(paths: tuple[str, str]) -> None:
+    named = name_models([(results("speech-hf", pretrained=path), None) for path in paths])
     assert [(one.training, one.step) for one in named] == [(None, None)] * 2
+
+
+def test_training_runs_of_one_folder_name_stay_apart() -> None:
+    named = name_models(
+        [
+            (results("speech-hf", pretrained=f"{run}/run/step-{step}"), None)
+            for run in ("first", "second")
+            for step in (1, 2)
+        ]
+    )
+    assert [one.step for one in named] == [1, 2, 1, 2]
+    assert len({one.training for one in named}) == 2
+    assert named[0].training == named[1].training and named[2].training == named[3].training
+
+
+def test_a_training_run_has_a_name_without_a_folder() -> None:
+    named = name_models(
+        [(results("speech-hf", pretrained=f"step-{step}"), None) for step in (1, 2)]
+    )
+    assert {one.training for one in named} == {"training run"}
 
 
 def test_adapters_on_one_model_are_checkpoints_too() -> None:

@@ -288,10 +288,18 @@ def test_files_of_a_report(tmp_path: Path) -> None:
     paths = write(document(*blocks), folder)
     names = ["report.html", "report.md", "loss.csv", "costs.png", "clips.csv"]
     assert paths == [folder / name for name in names]
-    assert sorted(folder.iterdir()) == sorted(paths)
+    assert sorted(folder.glob("[!.]*")) == sorted(paths)
     pd.testing.assert_frame_equal(pd.read_csv(folder / "loss.csv"), FRAME, check_dtype=False)
     assert pd.read_csv(folder / "clips.csv")["context"].tolist() == [clip(0).context]
     assert (folder / "costs.png").read_bytes()[16:24] == b"\0\0\5\x78\0\0\3\x20"  # 1400 x 800
+
+
+def test_a_report_leaves_nothing_of_an_earlier_one_behind(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("the user's own")
+    write(document(TABLE), tmp_path)
+    assert (tmp_path / "loss.csv").exists()
+    write(document(), tmp_path)
+    assert not (tmp_path / "loss.csv").exists() and (tmp_path / "notes.txt").exists()
 
 
 def test_a_report_replaces_the_one_that_was_there(tmp_path: Path) -> None:

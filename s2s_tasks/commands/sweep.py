@@ -38,6 +38,11 @@ def main(arguments: Sequence[str]) -> int:
         options.checkpoint_argument,
         options.output_path,
     )
+    if options.checkpoint_argument in call.arguments.model_args:
+        raise S2STasksError(
+            f"--model_args {options.checkpoint_argument}=…: leave it out, each checkpoint is that "
+            "in turn; --checkpoint_argument names another argument for them"
+        )
     marker = "adapter_config.json" if options.checkpoint_argument == "peft" else "config.json"
     checkpoints, skipped = find_checkpoints(options.checkpoints, options.steps, marker)
     together = Agreement(getattr(call.arguments, "device", None))

@@ -31,6 +31,11 @@ class Question:
     audio: Audio | None
     """The spoken context."""
 
+    @property
+    def content(self) -> tuple[object, ...]:
+        """What is asked, wherever the recording lies."""
+        return (self.context, self.endings, self.gold, self.audio and self.audio.sha256)
+
 
 @dataclass(frozen=True)
 class Asked:

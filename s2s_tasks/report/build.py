@@ -21,7 +21,8 @@ from s2s_tasks.report.findings import (
 from s2s_tasks.report.pairing import Pair, pair_up
 
 DETAILED = 3
-"""Models whose losses are looked into, where the user names none: those that hear best."""
+"""Models whose losses are looked into, where the user names none: those that hear best, one of
+each training run."""
 SENTENCES = 8
 """Gaps in the summary."""
 
@@ -58,9 +59,12 @@ def build(
         sections += [recognition.section(pairs), margins.section(chosen)]
     sections += [published.section(), methods.section(runs)]
     names = list(dict.fromkeys(pair.model for pair in pairs))
+    verdicts = list(trained.text if trained else compared.text[1:] if compared else [])
     summary = loss.summary(gaps)
-    if len(summary) > SENTENCES:
-        summary = [*(trained.text if trained else []), *loss.summary(loss.best(gaps))][:SENTENCES]
+    if len(verdicts) + len(summary) > SENTENCES:
+        summary = loss.summary(gaps, loss.best(gaps))
+    summary = [*verdicts, *summary]
+    notes += loss.few(pairs)
     if len(chosen) < len(pairs):
         notes.append(
             f"{len(names)} models were compared; where and which questions were lost is shown of "
@@ -84,10 +88,16 @@ def _detailed(pairs: Sequence[Pair], detail: Sequence[str]) -> list[Pair]:
             f"--detail {missing[0]}: no such model; there are {', '.join(sorted(names))}"
         )
     if not detail:
+        sets = [{pair.question_set for pair in pairs if pair.model == name} for name in names]
+        shared = set.intersection(*sets) or set.union(*sets) if sets else set()
 
         def hearing(name: str) -> float:
-            own = [pair for pair in pairs if pair.model == name]
-            return sum(float(pair.measure("pair_acc")[1].mean()) for pair in own) / len(own)
+            own = [p for p in pairs if p.model == name and p.question_set in shared]
+            return -sum(float(p.measure("pair_acc")[1].mean()) for p in own) / max(1, len(own))
 
-        detail = sorted(names, key=hearing, reverse=True)[:DETAILED]
+        ranked = sorted(names, key=lambda name: (hearing(name), name))
+        # Checkpoints of one training run lose alike: one of them is looked into.
+        of = {pair.model: pair.hearing.training or pair.model for pair in pairs}
+        first = {of[name]: name for name in reversed(ranked)}
+        detail = sorted(first.values(), key=ranked.index)[:DETAILED]
     return [pair for pair in pairs if pair.model in detail]

@@ -72,6 +72,8 @@ class Clips:
     title: str
     clips: Sequence[Clip]
     note: str = ""
+    unit: str = "nats per token"
+    """Of margins."""
     shown: int = 20
     """How many the page and the Markdown show, from the first; the CSV file has all."""
 

@@ -161,6 +161,9 @@ def _players(document: Document, step: Callable[[], object]) -> dict[Audio, Play
         for audio, player in zip(played, pool.map(_player, played), strict=True):
             players[audio] = player
             step()
+    silent = [player.remark for player in players.values() if not player.uri]
+    if silent:
+        log.warning("the report lacks %d player(s); the first: %s", len(silent), silent[0])
     return players
 
 
@@ -168,7 +171,6 @@ def _player(audio: Audio) -> Player:
     try:
         signal = audio.load(RATE)
     except AudioError as error:
-        log.warning("the report has no player for a recording: %s", error)
         return Player("", f"No player: {error}")
     buffer = io.BytesIO()
     soundfile.write(

@@ -40,19 +40,19 @@ def cells(table: Table) -> list[list[str]]:
 def clips_frame(clips: Clips) -> pd.DataFrame:
     """Return the clips as rows, with where their recordings are."""
     return pd.DataFrame(
-        {
-            "question": clip.question,
-            "where": clip.where,
-            "context": clip.context,
-            "true ending": clip.true_ending,
-            "false ending": clip.false_ending,
-            "margin when read": clip.margin_t2t,
-            "margin when heard": clip.margin_s2t,
-            "transcript": clip.transcript,
-            "recording": clip.audio.name if clip.audio else None,
-            "seconds": clip.audio.seconds if clip.audio else None,
-        }
-        for clip in clips.clips
+        [
+            (
+                *(clip.question, clip.where, clip.context, clip.true_ending, clip.false_ending),
+                *(clip.margin_t2t, clip.margin_s2t, clip.transcript),
+                clip.audio.name if clip.audio else None,
+                clip.audio.seconds if clip.audio else None,
+            )
+            for clip in clips.clips
+        ],
+        columns=[
+            *("question", "where", "context", "true ending", "false ending"),
+            *("margin when read", "margin when heard", "transcript", "recording", "seconds"),
+        ],
     )
 
 

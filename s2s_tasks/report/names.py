@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
@@ -55,13 +57,19 @@ def name_models(results: Sequence[tuple[Mapping[str, Any], int | None]]) -> list
     families: dict[tuple[Any, ...], list[_Identity]] = {}
     for one in distinct:
         families.setdefault((one.kind, one.folder, one.settings, one.short[1:]), []).append(one)
+    trained = []
     for family in (family for family in families.values() if len(family) > 1):
-        try:
-            steps = _steps(family, known)
-        except StepError:
-            continue
+        with suppress(StepError):
+            trained.append((family, _steps(family, known)))
+    titles = _shortest(
+        [
+            (_title(family[0]), _title(family[0]) + _settings(family[0]), repr(family[0]))
+            for family, _ in trained
+        ]
+    )
+    for title, (family, steps) in zip(titles, trained, strict=True):
         for one, step in zip(family, steps, strict=True):
-            names[one] = replace(names[one], training=PurePath(one.folder).name, step=step)
+            names[one] = replace(names[one], training=title, step=step)
     return [names[identity] for identity in identities]
 
 
@@ -69,7 +77,15 @@ def _steps(family: Sequence[_Identity], known: Mapping[_Identity, int | None]) -
     noted = [step for one in family if (step := known[one]) is not None]
     if len(set(noted)) == len(family):
         return noted
-    return find_steps([one.short[0] for one in family])
+    names = [one.short[0] for one in family]
+    # Numbers alone may be sizes or versions of different models.
+    if not all(re.search("step|iter|checkpoint|ckpt|epoch", name.lower()) for name in names):
+        raise StepError("nothing says that these are steps")
+    return find_steps(names)
+
+
+def _title(one: _Identity) -> str:
+    return PurePath(one.folder).name or "training run"
 
 
 def _identity(config: Mapping[str, Any]) -> _Identity:
@@ -95,13 +111,20 @@ def _arguments(given: Any) -> dict[str, str]:
 
 
 def _labels(identities: Sequence[_Identity]) -> list[str]:
-    labels = [" + ".join(one.short) for one in identities]
-    for longer in (_with_settings, _with_paths):
-        labels = [
-            longer(one) if labels.count(label) > 1 else label
-            for one, label in zip(identities, labels, strict=True)
+    return _shortest(
+        [(" + ".join(one.short), _with_settings(one), _with_paths(one)) for one in identities]
+    )
+
+
+def _shortest(forms: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return one of several names for each, from short to long, that no other has."""
+    chosen = [names[0] for names in forms]
+    for length in range(1, len(forms[0]) if forms else 0):
+        chosen = [
+            names[length] if chosen.count(name) > 1 else name
+            for name, names in zip(chosen, forms, strict=True)
         ]
-    return labels
+    return chosen
 
 
 def _with_settings(one: _Identity) -> str:

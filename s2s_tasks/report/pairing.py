@@ -96,7 +96,8 @@ def pair_up(
     if baseline is not None and baseline not in models:
         raise S2STasksError(f"no model is called {baseline!r}; there are {', '.join(models)}")
     pairs, notes = [], []
-    for hearing in _best(run for run in runs if run.asked.mode == "s2t"):
+    heard = _best(run for run in runs if run.asked.mode == "s2t")
+    for hearing in sorted(heard, key=lambda run: (run.training or "", run.step or 0)):
         candidates = [
             run
             for model in dict.fromkeys((hearing.model, baseline))

@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from s2s_tasks import stats
 from s2s_tasks.audio import Audio
 from s2s_tasks.errors import S2STasksError
 from s2s_tasks.prompt import placeholder
 from s2s_tasks.report.answers import MEASURES, Array, Asked, Mode, Question, Run
+from s2s_tasks.report.measures import Row, read_row
 from s2s_tasks.report.names import ModelName, name_models
-from s2s_tasks.sweep.records import NAME
+from s2s_tasks.sweep.records import NAME, read_records, read_step
 
 log = logging.getLogger(__name__)
 
@@ -44,44 +44,16 @@ class Output:
         return config
 
     @property
+    def count(self) -> int:
+        """How many questions were asked."""
+        counts = self.results.get("n-samples", {}).get(self.task, {})
+        return int(counts.get("effective", 0))
+
+    @property
     def samples(self) -> Path:
         """The task's file of samples."""
         moment = self.path.stem.removeprefix("results_")
         return self.path.with_name(f"samples_{self.task}_{moment}.jsonl")
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One question's scores in one mode."""
-
-    question: Question
-    sums: Sequence[float]
-    losses: Sequence[float] | None
-    tokens: Sequence[int] | None
-    transcripts: Sequence[Sequence[str]] | None
-
-    def measures(self) -> list[Any]:
-        """Return a row of `Run.table`."""
-        gold = self.question.gold
-        costs = [-total for total in self.sums]
-        row: list[Any] = [math.nan] * 5
-        if self.losses:
-            false_loss = stats.mean_false(self.losses, gold)
-            row = [
-                stats.pair_accuracy(self.losses, gold),
-                stats.choice_accuracy(self.losses, gold),
-                self.losses[gold],
-                false_loss,
-                false_loss - self.losses[gold],
-            ]
-        return [
-            *row,
-            stats.pair_accuracy(costs, gold),
-            stats.choice_accuracy(costs, gold),
-            stats.mean_false(costs, gold) - costs[gold],
-            float(self.tokens[gold]) if self.tokens else math.nan,
-            " ".join(self.transcripts[gold]) if self.transcripts else "",
-        ]
 
 
 def read_runs(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
@@ -93,14 +65,15 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
     Raises:
         S2STasksError: when a folder is missing or holds no run, or a file cannot be read.
     """
-    outputs = [output for folder in folders for output in _outputs(folder)]
+    notes: list[str] = []
+    outputs = [output for folder in folders for output in _outputs(folder, notes)]
     if not outputs:
         raise S2STasksError(
             f"{', '.join(map(str, folders))}: no results of S2SBench tasks. Give folders that "
             "lm_eval wrote with --output_path DIR --log_samples."
         )
     names = name_models([(output.results, _swept_step(output.path)) for output in outputs])
-    latest, notes = _latest(zip(outputs, names, strict=True))
+    latest = _fullest(zip(outputs, names, strict=True), notes)
     questions: dict[str, dict[str, Question]] = {}
     runs: list[Run] = []
     for output, name in tqdm(latest, desc="Reading", unit="run", leave=False):
@@ -108,25 +81,38 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
     return runs, notes
 
 
-def _outputs(folder: Path) -> Iterator[Output]:
+def _outputs(folder: Path, notes: list[str]) -> Iterator[Output]:
+    """Yield our tasks' outputs; add to `notes` what is left out."""
     if not folder.is_dir():
         raise S2STasksError(f"{folder}: no such folder; give one that lm_eval wrote")
     for path in sorted(folder.rglob("results_*.json")):
         try:
             results = json.loads(path.read_text(encoding="utf-8"))
             tasks = [task for task, config in results["configs"].items() if _is_ours(config)]
-        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-            raise S2STasksError(
-                f"{path}: not a file of lm-eval's results ({error!r}); move it out of the folder"
-            ) from error
+            results["config"]["model"], results["versions"], results["n-shot"]
+        except (OSError, ValueError, LookupError, AttributeError, TypeError):
+            notes.append(f"Left out, for it is not a file of lm-eval's results: {path}.")
+            continue
+        swept = _sweep_of(path)
+        if tasks and swept and path not in {swept.parent / r for r in _valid_results(swept)}:
+            notes.append(f"Left out, for the sweep has no such result any more: {path}.")
+            continue
         yield from (Output(path, results, task) for task in tasks)
+
+
+def _sweep_of(path: Path) -> Path | None:
+    """Return the notes of the sweep that some results are from, if one made them."""
+    notes = [folder / NAME for folder in (path.parent, path.parent.parent)]
+    return next((note for note in notes if note.exists()), None)
+
+
+def _valid_results(notes: Path) -> list[str]:
+    return [record.results for record in read_records(notes.parent) if record.results]
 
 
 def _swept_step(path: Path) -> int | None:
     """Return the step that a sweep noted beside its results, if one did."""
-    notes = [folder / NAME for folder in (path.parent, path.parent.parent)]
-    found = next((note for note in notes if note.exists()), None)
-    return int(json.loads(found.read_text(encoding="utf-8"))["step"]) if found else None
+    return read_step(notes.parent) if (notes := _sweep_of(path)) else None
 
 
 def _is_ours(config: Mapping[str, Any]) -> bool:
@@ -139,21 +125,26 @@ def _is_ours(config: Mapping[str, Any]) -> bool:
     )
 
 
-def _latest(
-    outputs: Iterable[tuple[Output, ModelName]],
-) -> tuple[list[tuple[Output, ModelName]], list[str]]:
-    """Keep the newest of several runs of one task by one model."""
+def _fullest(
+    outputs: Iterable[tuple[Output, ModelName]], notes: list[str]
+) -> list[tuple[Output, ModelName]]:
+    """Keep, of several runs of one task by one model, that of most questions, then the newest."""
     found: dict[tuple[str, str], list[tuple[Output, ModelName]]] = {}
     for output, name in outputs:
         found.setdefault((name.label, output.task), []).append((output, name))
     kept, repeated = [], []
     for (label, task), several in found.items():
-        several.sort(key=lambda pair: pair[0].results.get("date", 0))
+        several.sort(key=lambda pair: (pair[0].count, pair[0].results.get("date", 0)))
         kept.append(several[-1])
         if len(several) > 1:
-            repeated.append(f"{label} {task} ({len(several)})")
-    notes = [f"Run several times; the newest counts: {', '.join(repeated)}."] if repeated else []
-    return kept, notes
+            counts = " and ".join(f"{output.count:,}" for output, _ in several)
+            repeated.append(f"{label} {task} ({counts} questions)")
+    if repeated:
+        notes.append(
+            "Run several times; of these the run of most questions counts, or the newest of "
+            f"them: {', '.join(repeated)}."
+        )
+    return kept
 
 
 def _runs(
@@ -168,24 +159,21 @@ def _runs(
     modes: tuple[Mode, ...] = ("t2t", "s2t") if both else (_mode(output.config),)
     question_set = _set_name(output.config)
     known = questions.setdefault(question_set, {})
-    rows: dict[Mode, dict[str, _Row]] = {mode: {} for mode in modes}
+    rows: dict[Mode, dict[str, Row]] = {mode: {} for mode in modes}
     for sample in _samples(output.samples):
-        question = _question(sample["doc"])
-        if known.setdefault(question.id, question) != question:
+        try:
+            question = _question(sample["doc"])
+            for number, mode in enumerate(modes):
+                rows[mode][question.id] = read_row(question, sample, number, mode if both else None)
+        except (LookupError, TypeError, ValueError) as error:
+            raise S2STasksError(
+                f"{output.samples}: question {sample.get('doc', {}).get('id', '?')} cannot be read "
+                f"({error!r}); run the task again"
+            ) from error
+        if known.setdefault(question.id, question).content != question.content:
             raise S2STasksError(
                 f"{output.samples}: question {question.id} differs from that of another run; "
                 "the runs used different data: report them apart"
-            )
-        sums = [float(logprob) for logprob, _ in sample["filtered_resps"]]
-        for number, mode in enumerate(modes):
-            count = len(question.endings)
-            suffix = f"_{mode}" if both else ""
-            rows[mode][question.id] = _Row(
-                question,
-                sums[number * count : (number + 1) * count],
-                sample["doc"].get(f"ending_nll{suffix}"),
-                sample["doc"].get(f"ending_tokens{suffix}"),
-                sample["doc"].get(f"transcripts{suffix}"),
             )
     for mode in modes:
         if not rows[mode]:

@@ -17,6 +17,9 @@ from s2s_tasks.report.drawing import render
 from s2s_tasks.report.html import page, recordings
 from s2s_tasks.report.markdown import clips_frame, markdown
 
+FILES = ".report"
+"""Lists the files of a report, so that the next one leaves none of them behind."""
+
 
 def write(document: Document, folder: Path) -> list[Path]:
     """Write a report, and return its files, the page first.
@@ -36,6 +39,7 @@ def write(document: Document, folder: Path) -> list[Path]:
     """
     _check_keys(document)
     path = folder
+    earlier = _earlier(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
@@ -44,12 +48,21 @@ def write(document: Document, folder: Path) -> list[Path]:
                 path = folder / name
                 _replace(path, content)
                 paths.append(path)
+        for stale in earlier - {path.name for path in paths}:
+            (folder / stale).unlink(missing_ok=True)
+        _replace(folder / FILES, "\n".join(path.name for path in paths).encode())
     except OSError as error:
         raise S2STasksError(
             f"{path}: cannot be written ({error}); name a folder that can be written to, on a disk "
             "with room"
         ) from error
     return paths
+
+
+def _earlier(folder: Path) -> set[str]:
+    """Return the names of what an earlier report left in the folder."""
+    listed = folder / FILES
+    return set(listed.read_text(encoding="utf-8").split("\n")) if listed.exists() else set()
 
 
 def _steps(document: Document) -> int:

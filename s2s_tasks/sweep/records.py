@@ -54,6 +54,21 @@ def read_records(folder: Path) -> list[Record]:
         ) from error
 
 
+def read_step(folder: Path) -> int:
+    """Return the training step of the checkpoint whose results a folder holds.
+
+    Raises:
+        S2STasksError: when the file does not say.
+    """
+    path = folder / NAME
+    try:
+        return int(json.loads(path.read_text(encoding="utf-8"))["step"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise S2STasksError(
+            f"{path} does not say which step it is of ({error!r}); start the sweep again"
+        ) from error
+
+
 def write_record(folder: Path, checkpoint: Path, step: int, record: Record) -> None:
     """Add a run; it takes the place of an earlier one with the same arguments.
 

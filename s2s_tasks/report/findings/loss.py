@@ -24,6 +24,9 @@ from s2s_tasks.report.pairing import Pair
 
 SHOWN = 24
 """Rows of the figure of gaps; the table has all."""
+SURE = 0.05
+NARROW = 20
+"""Clusters below which a bootstrap's intervals are clearly too narrow."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,16 @@ def _loss(pair: Pair, measure: Measure) -> Loss:
     )
 
 
-def summary(found: Sequence[Loss]) -> list[str]:
-    """Say in a sentence each what was lost in pairwise accuracy."""
-    return [_sentence(loss) for loss in found if loss.measure is PAIRS]
+def summary(found: Sequence[Loss], shown: Sequence[Loss] | None = None) -> list[str]:
+    """Say in a sentence or two each what was lost in pairwise accuracy.
+
+    Args:
+        found: all that was measured.
+        shown: of these, what is told of; by default all.
+    """
+    margins = {id(loss.pair): loss for loss in found if loss.measure is MARGIN}
+    told = [loss for loss in (shown or found) if loss.measure is PAIRS]
+    return [_sentence(loss, margins[id(loss.pair)]) for loss in told]
 
 
 def best(found: Sequence[Loss]) -> list[Loss]:
@@ -117,19 +127,53 @@ def best(found: Sequence[Loss]) -> list[Loss]:
     return list(chosen.values())
 
 
-def _sentence(loss: Loss) -> str:
-    gap, pair = loss.gap.difference, loss.pair
-    way = "" if pair.matched else ", the instruction before the recording included,"
-    head = f"{pair.model} on {pair.question_set}: hearing instead of reading{way} costs"
-    numbers = f"{100 * gap.estimate:.1f} points (95 % interval {100 * gap.low:.1f} to "
-    numbers += f"{100 * gap.high:.1f}; {100 * loss.reading.estimate:.1f} % read, "
-    numbers += f"{100 * loss.hearing.estimate:.1f} % heard, {loss.gap.questions:,} questions)"
-    if loss.adjusted_p < 0.05:
-        return f"{head} {numbers}."
-    return (
-        f"{head} {numbers}. That is within chance (p = {loss.adjusted_p:.2g}); a gap below "
-        f"{100 * loss.detectable:.0f} points would likely go unseen with so many questions."
+def _sentence(loss: Loss, margin: Loss) -> str:
+    pair, gap = loss.pair, loss.gap.difference
+    points = round(100 * gap.estimate, 1)
+    verb = "costs" if points >= 0 else "gains"
+    reader = "" if pair.reading.model == pair.model else f" by {pair.reading.model}"
+    remarks = [
+        *(["as published, with an instruction before the recording alone"] * (not pair.matched)),
+        *(["judged by summed log-likelihoods"] * (not pair.per_token)),
+    ]
+    said = (
+        f"{pair.model} on {pair.question_set}: hearing instead of reading {verb} {abs(points):.1f} "
+        f"points ({_range(gap)}; {100 * loss.reading.estimate:.1f} % read{reader}, "
+        f"{100 * loss.hearing.estimate:.1f} % heard, chance 50 %, {loss.gap.questions:,} questions"
+        f"{''.join(f'; {remark}' for remark in remarks)})."
     )
+    if loss.adjusted_p < SURE:
+        return said
+    said += (
+        f" Accuracy does not show a difference with so many questions (p = {loss.adjusted_p:.2g}"
+    )
+    if not np.isnan(loss.detectable):
+        said += f"; only gaps of {100 * loss.detectable:.0f} points or more are found reliably"
+    said += ")."
+    if margin.adjusted_p < SURE and margin.reading.estimate > 0:
+        share = margin.gap.difference.estimate / margin.reading.estimate
+        verb = "shrinks" if share > 0 else "grows"
+        said += (
+            f" The margin between true and false endings does: it {verb} by {abs(share):.0%} "
+            f"(p = {margin.adjusted_p:.2g})."
+        )
+    return said
+
+
+def _range(interval: Interval) -> str:
+    if np.isnan(interval.low):
+        return "too few questions for an interval"
+    return f"95 % interval {100 * interval.low:.1f} to {100 * interval.high:.1f}"
+
+
+def few(pairs: Sequence[Pair]) -> list[str]:
+    """Warn of sets with so few independent questions that intervals are too narrow."""
+    return [
+        f"{pair.model} on {pair.question_set}: only {count} independent questions; its intervals "
+        "are too narrow."
+        for pair in pairs
+        if (count := len(set(pair.clusters))) < NARROW
+    ]
 
 
 def section(found: Sequence[Loss]) -> Section:
@@ -153,9 +197,15 @@ def section(found: Sequence[Loss]) -> Section:
                     for loss in _shown(found)
                 ),
                 lambda theme: _draw(_shown(found), theme),
-                "Points, with 95 % intervals of paired differences. Below zero hearing is better.",
+                "Points, with 95 % intervals of paired differences. Below zero hearing is better."
+                + f" The first {SHOWN} are drawn; the table has all."
+                * (sum(loss.measure is PAIRS for loss in found) > SHOWN),
             ),
-            *(_table(measure, found) for measure in (PAIRS, CHOICE, MARGIN)),
+            *(
+                _table(measure, found)
+                for measure in (PAIRS, CHOICE, MARGIN)
+                if any(loss.measure is measure for loss in found)
+            ),
             _accuracies(found),
         ],
     )
@@ -192,6 +242,9 @@ def _table(measure: Measure, found: Sequence[Loss]) -> Table:
             "model": loss.pair.model,
             "set": loss.pair.question_set,
             "words around": "same" if loss.pair.matched else "as published",
+            "read by": "itself"
+            if loss.pair.reading.model == loss.pair.model
+            else loss.pair.reading.model,
             "questions": loss.gap.questions,
             "reading": scale * loss.reading.estimate,
             "hearing": scale * loss.hearing.estimate,
@@ -206,7 +259,7 @@ def _table(measure: Measure, found: Sequence[Loss]) -> Table:
         for loss in chosen
     )
     number = "{:.1f}" if scale == 100 else "{:.3f}"
-    plain = ("model", "set", "words around")
+    plain = ("model", "set", "words around", "read by")
     formats = {str(column): number for column in frame.columns if column not in plain}
     formats |= {"questions": "{:,.0f}", "relative loss, %": "{:.0f}", "p (Holm)": "{:.2g}"}
     tests = ", ".join(sorted({loss.gap.test for loss in chosen}))
@@ -215,11 +268,16 @@ def _table(measure: Measure, found: Sequence[Loss]) -> Table:
         f"Reading and hearing: {measure.name}",
         frame,
         formats,
-        f"From … to: 95 % interval of the gap. p: {tests}, corrected over the sets of a model."
-        if chosen
-        else "No set with more than two endings.",
+        f"{_chance(measure)}From … to: 95 % interval of the gap. p: {tests}, corrected over the "
+        "sets of a model.",
         folded=measure is not PAIRS,
     )
+
+
+def _chance(measure: Measure) -> str:
+    if measure is MARGIN:
+        return "Nats per token, or summed where losses per token are not known. Chance is 0. "
+    return "Percent and points. Chance is " + ("50 %. " if measure is PAIRS else "25 % of four. ")
 
 
 def _accuracies(found: Sequence[Loss]) -> Table:

@@ -27,6 +27,7 @@ def section(pairs: Sequence[Pair]) -> Section:
                 f"{pair.model}, {pair.question_set}",
                 lost(pair),
                 _counts(pair),
+                "nats per token" if pair.per_token else "nats, summed",
             )
             for number, pair in enumerate(pairs, 1)
         ],

@@ -64,7 +64,8 @@ def comparable(pairs: Sequence[Pair], *, force: bool) -> tuple[list[Pair], list[
                 f"{first.question_set}: {first.model} and {other.model} are compared although "
                 f"they differ in {'; '.join(dict.fromkeys(faults))}."
             )
-    common = [id_ for id_ in first.ids if all(id_ in set(pair.ids) for pair in pairs[1:])]
+    shared = set(first.ids).intersection(*(pair.ids for pair in pairs[1:]))
+    common = [id_ for id_ in first.ids if id_ in shared]
     if not common:
         raise S2STasksError(
             f"{first.question_set}: {', '.join(pair.model for pair in pairs)} have no question in "
@@ -97,7 +98,7 @@ def contrasts(pairs: Sequence[Pair], kinds: Sequence[str]) -> list[Contrast]:
     for what in kinds:
         values = WHAT[what]
         gaps = [paired_gap(values(a), values(b), a.clusters) for a, b in couples]
-        adjusted = holm([gap.p_value for gap in gaps])
+        adjusted = holm_among([gap.p_value for gap in gaps], len(pairs))
         found += [
             Contrast(a.question_set, what, a.model, b.model, gap, float(p))
             for (a, b), gap, p in zip(couples, gaps, adjusted, strict=True)
@@ -105,11 +106,40 @@ def contrasts(pairs: Sequence[Pair], kinds: Sequence[str]) -> list[Contrast]:
     return found
 
 
+def verdict(name: str, pairs: Sequence[Pair], found: Sequence[Contrast]) -> str:
+    """Say which model hears best, and which cannot be told from it."""
+    means = {pair.model: float(WHAT["hearing"](pair).mean()) for pair in pairs}
+    best = max(means, key=means.__getitem__)
+    alike = [
+        one.second if one.first == best else one.first
+        for one in found
+        if one.what == "hearing" and best in (one.first, one.second) and one.adjusted_p >= 0.05
+    ]
+    head = (
+        f"{name}: {best} hears best of {len(pairs)} models ({100 * means[best]:.1f} %, "
+        f"chance 50 %, {len(pairs[0].ids):,} questions)"
+    )
+    if not alike:
+        return f"{head}, by more than chance."
+    return f"{head}; {', '.join(alike)} cannot be told from it."
+
+
+def holm_among(p_values: Sequence[float], models: int) -> Array:
+    """Correct tests of a model that was picked for being best, as if each met each.
+
+    Against the best alone, Holm's correction would cry wolf: it is the best by chance too. The
+    comparisons that were not made count as if nothing were to be seen in them.
+    """
+    unmade = models * (models - 1) // 2 - int(np.sum(~np.isnan(p_values)))
+    return holm([*p_values, *[1.0] * max(0, unmade)])[: len(p_values)]
+
+
 def section(pairs: Sequence[Pair], *, force: bool) -> tuple[Section | None, list[str]]:
     """Compare the models on each set; nothing where there is one model."""
     blocks: list[Block] = []
     notes: list[str] = []
     rows: list[Contrast] = []
+    text: list[str] = []
     for number, name in enumerate(dict.fromkeys(pair.question_set for pair in pairs), 1):
         chosen = [pair for pair in pairs if pair.question_set == name]
         if len(chosen) < 2:
@@ -117,6 +147,7 @@ def section(pairs: Sequence[Pair], *, force: bool) -> tuple[Section | None, list
         chosen, told = comparable(chosen, force=force)
         faults = read_differently(chosen)
         found = contrasts(chosen, ["hearing"] if faults and not force else list(WHAT))
+        text.append(verdict(name, chosen, found))
         notes += told
         if faults:
             done = "compared all the same" if force else "not compared (--force does)"
@@ -135,6 +166,7 @@ def section(pairs: Sequence[Pair], *, force: bool) -> tuple[Section | None, list
             "Differences on the same questions, first minus second: of the accuracy when heard, "
             "and of the gap (a negative one means that the first lost less). p values are "
             "corrected over the comparisons of a set (Holm).",
+            *text,
         ],
         [*blocks, _table(rows)],
     ), notes

@@ -10,11 +10,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
-from s2s_tasks.inference import Interval, holm, mean_interval, paired_gap
+from s2s_tasks.inference import Interval, mean_interval, paired_gap
 from s2s_tasks.report import drawing
 from s2s_tasks.report.answers import Array
 from s2s_tasks.report.document import Block, Figure, Section, Table, Theme
-from s2s_tasks.report.findings.models import comparable
+from s2s_tasks.report.findings.models import comparable, holm_among
 from s2s_tasks.report.pairing import Pair
 
 MODES = ("read", "heard")
@@ -69,7 +69,8 @@ def checkpoints(pairs: Sequence[Pair]) -> list[Checkpoint]:
         np.nan if place == best else paired_gap(heard[best], values, ordered[best].clusters).p_value
         for place, values in enumerate(heard)
     ]
-    return [_checkpoint(pair, float(p)) for pair, p in zip(ordered, holm(tests), strict=True)]
+    adjusted = holm_among(tests, len(ordered))
+    return [_checkpoint(pair, float(p)) for pair, p in zip(ordered, adjusted, strict=True)]
 
 
 def _checkpoint(pair: Pair, behind_best: float) -> Checkpoint:
@@ -102,12 +103,12 @@ def verdict(training: str, name: str, found: Sequence[Checkpoint]) -> str:
     alike = [f"{one.step:,}" for one in found if one.behind_best >= 0.05]
     head = (
         f"{training}, {name}: step {best.step:,} hears best "
-        f"({100 * best.accuracy[1].estimate:.1f} %, {len(best.pair.ids):,} questions)"
+        f"({100 * best.accuracy[1].estimate:.1f} %, chance 50 %, {len(best.pair.ids):,} questions)"
     )
     if not alike:
-        return f"{head}, and every other step is worse by more than chance."
+        return f"{head}, by more than chance."
     return f"{head}; it cannot be told from {'step' if len(alike) == 1 else 'steps'} " + (
-        f"{', '.join(alike)} (paired tests at 5 %, corrected)."
+        f"{', '.join(alike)} (paired tests at 5 %, corrected for picking the best)."
     )
 
 
@@ -120,7 +121,7 @@ def _figure(number: int, training: str, name: str, found: Sequence[Checkpoint]) 
         "The losses in the style of a mode are those of true endings. Bands are 95 % intervals of "
         "each step by itself; those of two steps may overlap where the paired difference is sure. "
         "A ring marks the best step when heard; filled marks in the second panel are steps that "
-        "cannot be told from it.",
+        "cannot be told from it. The best of many looks a little better than it is.",
     )
 
 

@@ -12,13 +12,14 @@ from s2s_tasks.inference import Gap, paired_gap
 from s2s_tasks.report import drawing
 from s2s_tasks.report.answers import Array
 from s2s_tasks.report.document import Block, Figure, Section, Table, Theme
-from s2s_tasks.report.findings.margins import pair_probabilities
 from s2s_tasks.report.pairing import Pair
 
 BINS = 4
 LEAST = 15
 """Groups of alike numbers of questions; fewer groups where these would have less than `LEAST`."""
-FACTORS = ("recording, seconds", "ending, tokens", "confidence in reading, %")
+FEW = 10
+"""Clusters below which a group gets no interval."""
+FACTORS = ("recording, seconds", "ending, tokens", "confidence in reading, nats")
 
 
 def section(pairs: Sequence[Pair]) -> Section:
@@ -37,10 +38,11 @@ def section(pairs: Sequence[Pair]) -> Section:
         "where",
         "Where it was lost",
         [
-            "Pairwise accuracy within groups of the questions. Confidence in reading is the "
-            "probability that the written question gives the likelier of two endings. Many groups "
-            "are looked at here, and their intervals are not corrected for that: take a group "
-            "that stands out as a question for new data.",
+            "Pairwise accuracy within groups of the questions. Confidence in reading is by how "
+            "much the losses of the true and the false endings differ when read, whichever is "
+            "lower. Many groups are looked at here, and their intervals are not corrected for "
+            f"that: take a group that stands out as a question for new data. Groups of fewer than "
+            f"{FEW} independent questions have no interval.",
         ],
         blocks,
     )
@@ -52,9 +54,7 @@ def factor_values(pair: Pair, factor: str) -> Array:
         return np.array([q.audio.seconds if q.audio else np.nan for q in pair.questions])
     if factor == FACTORS[1]:
         return np.asarray(pair.hearing.table.loc[list(pair.ids), "ending_tokens"], dtype=float)
-    probabilities = pair_probabilities(pair, pair.reading)
-    confidence: Array = np.nanmean(np.maximum(probabilities, 1 - probabilities), axis=1)
-    return 100 * confidence
+    return np.abs(pair.measure("margin")[0])
 
 
 def _groups(pair: Pair, factor: str) -> pd.DataFrame:
@@ -67,7 +67,7 @@ def _groups(pair: Pair, factor: str) -> pd.DataFrame:
     for place in np.unique(places):
         inside = places == place
         low, high = values[inside].min(), values[inside].max()
-        digits = 1 if factor == FACTORS[0] else 0
+        digits = {FACTORS[0]: 1, FACTORS[1]: 0}.get(factor, 2)
         label = f"{low:.{digits}f} to {high:.{digits}f}"
         rows.append({"by": factor, "group": label, **_lost(pair, inside)})
     return pd.DataFrame(rows)
@@ -86,19 +86,22 @@ def _lost(pair: Pair, inside: np.ndarray) -> dict[str, float]:
     reading, hearing = (values[inside] for values in pair.measure("pair_acc"))
     clusters = [name for name, kept in zip(pair.clusters, inside, strict=True) if kept]
     gap: Gap = paired_gap(reading, hearing, clusters)
+    known = len(set(clusters)) >= FEW
     return {
         "questions": int(inside.sum()),
+        "independent": len(set(clusters)),
         "reading, %": 100 * float(reading.mean()),
         "hearing, %": 100 * float(hearing.mean()),
         "gap": 100 * gap.difference.estimate,
-        "from": 100 * gap.difference.low,
-        "to": 100 * gap.difference.high,
+        "from": 100 * gap.difference.low if known else np.nan,
+        "to": 100 * gap.difference.high if known else np.nan,
     }
 
 
 def _table(key: str, title: str, frame: pd.DataFrame) -> Table:
     columns = ("reading, %", "hearing, %", "gap", "from", "to")
-    formats = dict.fromkeys(columns, "{:.1f}") | {"questions": "{:,.0f}"}
+    formats = dict.fromkeys(columns, "{:.1f}")
+    formats |= dict.fromkeys(("questions", "independent"), "{:,.0f}")
     return Table(key, title, frame, formats, "From … to: 95 % interval of the gap.", folded=True)
 
 
@@ -109,22 +112,26 @@ def _figure(number: int, name: str, groups: pd.DataFrame) -> Figure:
         f"{name}: the gap by length and confidence",
         "; ".join(told),
         lambda theme: _draw(groups, theme),
-        "Points of pairwise accuracy, with 95 % intervals. Groups of a panel are of alike size.",
+        "Points of pairwise accuracy, with 95 % intervals. Groups are as alike in size as equal "
+        "values allow.",
     )
 
 
 def _draw(groups: pd.DataFrame, theme: Theme) -> Drawing:
     factors = list(dict.fromkeys(groups["by"]))
     figure, panels = drawing.canvas(theme, width=8.4, height=3.4, columns=len(factors))
+    ends = groups[["gap", "from", "to"]].to_numpy(float)
+    low, high = min(0.0, float(np.nanmin(ends))), max(0.0, float(np.nanmax(ends)))
+    room = 0.06 * (high - low) or 1.0
     for number, (axes, factor) in enumerate(zip(panels, factors, strict=True)):
         rows = groups[groups["by"] == factor]
-        ends = [rows["gap"] - rows["from"], rows["to"] - rows["gap"]]
+        lengths = [rows["gap"] - rows["from"], rows["to"] - rows["gap"]]
         look = drawing.series(theme, number)
-        axes.errorbar(range(len(rows)), rows["gap"], yerr=ends, **look.points)
+        axes.errorbar(range(len(rows)), rows["gap"], yerr=lengths, **look.points)
         axes.axhline(0, color=drawing.COLOURS[theme].muted, linewidth=1)
         axes.set_xticks(range(len(rows)), [g.replace(" to ", "\nto ") for g in rows["group"]])
         axes.set_xlim(-0.5, len(rows) - 0.5)
         axes.set_xlabel(factor)
-        axes.sharey(panels[0])
+        axes.set_ylim(low - room, high + room)
     panels[0].set_ylabel("gap, points")
     return figure
