@@ -11,6 +11,7 @@ from s2s_tasks import __version__
 from s2s_tasks.errors import S2STasksError
 
 COMMANDS = {
+    "arena": ("s2s_tasks.commands.arena:main", "battles of spoken answers, ratings, voting page"),
     "data": ("s2s_tasks.commands.data:main", "check or convert a copy of S2SBench"),
     "demo": ("s2s_tasks.commands.demo:main", "score the embedded mini set with small real models"),
     "lm-eval": ("s2s_tasks.commands.lm_eval:main", "lm-eval with our models and tasks registered"),

@@ -28,7 +28,7 @@ def test_every_name_is_there() -> None:
     kinds = ("s2t", "t2t", "t2t_prefixed", "gap", "gap_unmatched")
     groups = {f"{of}_{kind}" for of in ("s2sbench", "s2sbench_mini") for kind in kinds}
     groups |= {f"s2sbench_{mode}_upstream" for mode in ("s2t", "t2t")}
-    assert set(manager.all_groups) == groups
+    assert {name for name in manager.all_groups if name.startswith("s2sbench")} == groups
     for mode in ("s2t", "t2t"):
         for name in [*SETS, "tstorycloze", "zh_tstorycloze", "scmmlu_subjects"]:
             assert {f"{name}_{mode}", f"s2sbench_mini_{name}_{mode}"} <= set(manager.all_subtasks)

@@ -1,0 +1,1 @@
+"""Where instructions come from."""

@@ -1,0 +1,1 @@
+"""Judges of battles behind one contract: see `contract.Judge`."""

@@ -1,0 +1,1 @@
+"""From the log of judgements to ratings that say how sure they are."""
