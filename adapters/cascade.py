@@ -1,4 +1,4 @@
-"""`CascadeAdapter`: an ASR writes down the speech, a text LM answers for it."""
+"""`CascadeAdapter`: an ASR writes down the speech, a text LM answers, a TTS may say the answer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import transformers
+from lm_eval.models.utils import postprocess_generated_text
 
 from s2s_tasks.adapters.contract import (
     Adapter,
@@ -15,10 +16,12 @@ from s2s_tasks.adapters.contract import (
     Group,
     Message,
     Prefix,
+    Reply,
 )
 from s2s_tasks.adapters.fingerprint import checksum, describe
 from s2s_tasks.adapters.hf import HFAdapter
-from s2s_tasks.adapters.hf_loading import parse_dtype
+from s2s_tasks.adapters.placing import parse_dtype
+from s2s_tasks.adapters.tts.choosing import load_engine
 from s2s_tasks.adapters.whole import refuse_missing_folder
 from s2s_tasks.audio import Audio, Waveform
 from s2s_tasks.prompt import Continuation, Prompt
@@ -42,13 +45,17 @@ class CascadeAdapter(Adapter):
         asr_num_beams: int = 1,
         language: str | None = None,
         trust_remote_code: bool = False,
+        tts: str | None = None,
+        voice: str | None = None,
+        speed: str | float | None = None,
+        speaks: bool = False,
     ) -> None:
-        """Load both halves.
+        """Load all parts.
 
         Args:
             asr: folder or hub id for transformers' speech recognition pipeline.
             lm: folder or hub id of a causal LM.
-            device: for both halves.
+            device: for all parts.
             dtype: of the LM.
             asr_dtype: of the ASR.
             asr_batch_size: recordings heard at once, by ASRs that hear a fixed window.
@@ -56,11 +63,19 @@ class CascadeAdapter(Adapter):
             language: spoken language, for ASRs that take one. When absent it is that which a
                 recording is known to be in; `auto` lets the ASR find it.
             trust_remote_code: let the LM's repository bring its own code.
+            tts: what says the replies; see `load_engine`. Without it they are only written.
+            voice: of the TTS, by its own name.
+            speed: of the TTS: a factor, or what a command takes.
+            speaks: whether replies are to be said.
 
         Raises:
             AdapterError: when one cannot be loaded.
         """
         refuse_missing_folder("asr", asr)
+        if tts is None and (voice is not None or speed is not None):
+            raise AdapterError("voice and speed are a TTS's: add tts=…, or leave them out")
+        if tts and not speaks:
+            raise AdapterError(f"tts={tts}: name the folder for what it says: speech=DIR")
         self.name = f"{asr}+{lm}"
         self.lm = HFAdapter(lm, device=device, dtype=dtype, trust_remote_code=trust_remote_code)
         self.device, self.rounding = self.lm.device, self.lm.rounding
@@ -88,6 +103,11 @@ class CascadeAdapter(Adapter):
         weights = checksum(self._pipeline.model, *settings)
         hearing = f"{asr}:{weights}:{asr_dtype}:{asr_num_beams}:{language}"
         self.fingerprint = f"{hearing}+{self.lm.fingerprint}"
+        self._tts = load_engine(tts, voice, speed, self.device) if tts else None
+        if self._tts:
+            self.speaks = True
+            self.name += f"+{self._tts.name}"
+            self.fingerprint += f"+{self._tts.fingerprint}"
         # Only a fixed window (Whisper's) makes a batch harmless: elsewhere padding is heard.
         self._batch_size = asr_batch_size if self.longest_audio else 1
         # The pipeline's own default is five beams, at five times the cost.
@@ -145,9 +165,13 @@ class CascadeAdapter(Adapter):
         """Score with the LM."""
         return self.lm.score_groups(groups, most_positions)
 
-    def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
-        """Continue with the LM."""
-        return self.lm.generate(prefixes, how)
+    def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[Reply]:
+        """Continue with the LM; the TTS says what of it comes before where it is to end."""
+        replies = self.lm.generate(prefixes, how)
+        if self._tts is None:
+            return replies
+        texts = (postprocess_generated_text(reply, list(how.until), None) for reply in replies)
+        return [self._tts.reply(text) for text in texts]
 
     def chat(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
         """Render a conversation with the LM's template."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from s2s_tasks.audio import Waveform
 from s2s_tasks.errors import S2STasksError
 from s2s_tasks.prompt import Continuation, Prompt
 from s2s_tasks.score import Score
@@ -57,6 +58,33 @@ class Generation:
     """Passed to the model's own `generate`: `do_sample`, `temperature` …"""
 
 
+class Reply(str):
+    """What a model answers: a text, which may come with speech."""
+
+    waveform: Waveform | None
+    """The speech: mono, `[frames]`, full scale is 1; None of a model that only writes."""
+    sampling_rate: int | None
+    """Of the speech, in Hz."""
+    seed: int | None
+    """That the speech was drawn with."""
+    error: str
+    """Why there is no speech, where there should be."""
+
+    def __new__(
+        cls,
+        text: str,
+        waveform: Waveform | None = None,
+        sampling_rate: int | None = None,
+        seed: int | None = None,
+        error: str = "",
+    ) -> Reply:
+        """Build the text, and keep what was said beside it."""
+        reply = super().__new__(cls, text)
+        reply.waveform, reply.sampling_rate = waveform, sampling_rate
+        reply.seed, reply.error = seed, error
+        return reply
+
+
 class Adapter(ABC):
     """A model that answers for text, and for audio where it hears."""
 
@@ -80,6 +108,8 @@ class Adapter(ABC):
     precision."""
     embeds_audio: bool = False
     """Whether recordings go into the model itself, not through a transcript."""
+    speaks: bool = False
+    """Whether replies come with speech."""
     keeps_audio: bool = False
     """Whether encodings of recordings come from a store; may be switched off."""
 
@@ -139,8 +169,8 @@ class Adapter(ABC):
         """
 
     @abstractmethod
-    def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
-        """Continue each prefix."""
+    def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[Reply]:
+        """Continue each prefix; a model that speaks says what it writes."""
 
     @abstractmethod
     def chat(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:

@@ -21,6 +21,7 @@ from s2s_tasks.adapters.contract import (
     Group,
     Message,
     Prefix,
+    Reply,
 )
 from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM
 from s2s_tasks.adapters.families.switched import by_modality
@@ -30,6 +31,8 @@ from s2s_tasks.adapters.hf_loading import load
 from s2s_tasks.adapters.hf_rendering import Renderer
 from s2s_tasks.adapters.likelihood import score_groups, score_rows
 from s2s_tasks.adapters.model_inputs import ModelInputs
+from s2s_tasks.adapters.placing import rounding_of
+from s2s_tasks.adapters.speaking import Generate, speaker_of
 from s2s_tasks.prompt import Continuation, Prompt
 from s2s_tasks.score import Score
 
@@ -38,12 +41,6 @@ log = logging.getLogger(__name__)
 LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
 """What configurations call the longest sequence; lm_eval.models.utils.resolve_max_length does not
 know MPT's `max_seq_len`."""
-ROUNDING = {torch.float32: 1e-3, torch.float16: 0.02, torch.bfloat16: 0.07}
-QUANTISED = 0.15
-"""See `Adapter.rounding`, by the dtype of the weights. Measured on five models of 0.1 to 270 M
-parameters, two of them trained: right shortcuts differ by less than 1e-4, by 0.006 and by 0.04 in
-fp32, fp16 and bf16; one position too many after the prefix makes 0.1 to 2. Quantised weights were
-measured in one model only, and a wrong position of theirs may pass."""
 LONG_AUDIO = ("refuse", "chunk")
 
 
@@ -68,6 +65,8 @@ class HFAdapter(Adapter):
         audio_cache: str | None = None,
         audio_cache_gb: float = 20.0,
         long_audio: str = "refuse",
+        voice: str | None = None,
+        speaks: bool = False,
     ) -> None:
         """Load a folder or a hub model.
 
@@ -89,6 +88,8 @@ class HFAdapter(Adapter):
             audio_cache_gb: how large that folder may become, in GB.
             long_audio: what to do with a recording longer than the model hears: `refuse` it, or
                 `chunk` it into several, for models that take several.
+            voice: who speaks, by the model's own name; by default the model's own choice.
+            speaks: load the parts that speak, too.
 
         Raises:
             AdapterError: when it cannot be loaded.
@@ -109,10 +110,10 @@ class HFAdapter(Adapter):
             device_map=device_map,
             peft=peft,
             quantization=quantization if load_in_8bit or load_in_4bit else None,
+            speaks=speaks,
         )
         self.model, self.device, self.dtype = loaded.model, loaded.device, loaded.model.dtype
-        quantised = getattr(self.model, "is_quantized", False)
-        self.rounding = QUANTISED if quantised else ROUNDING.get(self.dtype, QUANTISED)
+        self.rounding = rounding_of(self.model)
         config = self.model.config
         commit = revision or getattr(config, "_commit_hash", None) or "local"
         if isinstance(self.model, CTCSpeechLM):
@@ -123,10 +124,13 @@ class HFAdapter(Adapter):
         ears, chunk = loaded.processor, long_audio == "chunk"
         self._renderer = Renderer(name, loaded.tokenizer, ears, chunk=chunk)
         settings = describe(self.tokenizer, *(ears.parts if ears else ()), long_audio)
+        self._speaker = speaker_of(loaded.whole, name, loaded.speaker, voice)
+        settings += [self._speaker.identity] if self._speaker else []
+        self.speaks = self._speaker is not None
         if hasattr(self.model, "peft_config"):
             settings.append(repr(self.model.peft_config))
-        weights = checksum(self.model, *settings)
-        kind = f"{type(self.model).__name__}:{self.dtype}"
+        weights = checksum(loaded.whole, *settings)
+        kind = f"{type(loaded.whole).__name__}:{self.dtype}"
         self.fingerprint = f"{name}@{commit}:{kind}:{weights}"
         audio_token_id = ears.audio_token_id if ears else None
         self._lm = CausalLM(self.model, self._pad_token_id, audio_token_id)
@@ -236,23 +240,30 @@ class HFAdapter(Adapter):
         )
 
     @torch.inference_mode()
-    def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
+    def generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[Reply]:
         """Continue left-padded prefixes with the model's own `generate`."""
-        alone = not self._family.batches_audio and any(prefix.features for prefix in prefixes)
+        heard = any(prefix.features for prefix in prefixes)
+        alone = self.speaks or (heard and not self._family.batches_audio)
 
-        def run(chosen: Sequence[Prefix]) -> list[str]:
+        def run(chosen: Sequence[Prefix]) -> list[Reply]:
             batches = [[prefix] for prefix in chosen] if alone else [chosen]
-            return [text for batch in batches for text in self._generate(batch, how)]
+            return [reply for batch in batches for reply in self._generate(batch, how)]
 
         return by_modality(self.model, self._family, prefixes, prefixes, run)
 
-    def _generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[str]:
+    def _generate(self, prefixes: Sequence[Prefix], how: Generation) -> list[Reply]:
         rows = [self._cut(prefix, self.max_length - how.max_new_tokens) for prefix in prefixes]
+        inputs = self._inputs.raw(prefixes)
+
+        def write(generate: Generate) -> list[str]:
+            return continue_rows(generate, self._lm, self.tokenizer, rows, how, **inputs)
+
+        if self._speaker:
+            return [self._speaker.reply(lambda generate: write(generate)[0])]
         # Some models' own `generate` only adds a switch, which is set already.
         own = not self._family.switched_adapter
-        generate = self.model.generate if own else partial(GenerationMixin.generate, self.model)
-        inputs = self._inputs.raw(prefixes)
-        return continue_rows(generate, self._lm, self.tokenizer, rows, how, **inputs)
+        plain = self.model.generate if own else partial(GenerationMixin.generate, self.model)
+        return [Reply(text) for text in write(plain)]
 
     def chat(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
         """Render a conversation with the model's own template."""

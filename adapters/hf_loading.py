@@ -25,6 +25,8 @@ from s2s_tasks.adapters.contract import AdapterError
 from s2s_tasks.adapters.ctc_speech_lm import CTCSpeechLM, CTCSpeechLMConfig
 from s2s_tasks.adapters.families.family import Family
 from s2s_tasks.adapters.families.table import FAMILIES
+from s2s_tasks.adapters.placing import parse_dtype, pick_device
+from s2s_tasks.adapters.speaking import Speaker
 from s2s_tasks.adapters.speech_processor import SpeechProcessor
 from s2s_tasks.adapters.whole import load_whole, refuse_missing_folder
 
@@ -36,8 +38,6 @@ OWN_TOKENIZER = (
     "Put the tokenizer files of this very model there (tokenizer.json, tokenizer_config.json), not "
     "those of the LM it was made of."
 )
-LM_EVAL_DEFAULT_DEVICE = "cuda:0"
-"""What lm-eval's command passes when the user names no device, GPU or not."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,10 @@ class Loaded:
     """None for a model that only reads."""
     device: torch.device
     family: Family
+    whole: Any
+    """The model with the parts that speak; else the model itself."""
+    speaker: type[Speaker] | None
+    """What speaks; None where nothing does, or nothing is to."""
 
 
 def load(
@@ -63,6 +67,7 @@ def load(
     device_map: str | None = None,
     peft: str | None = None,
     quantization: Mapping[str, Any] | None = None,
+    speaks: bool = False,
 ) -> Loaded:
     """Load a folder or a hub model.
 
@@ -92,6 +97,7 @@ def load(
         model_type = config.model_type
         family = FAMILIES.get(model_type, Family(model_type))
         model_class = find_model_class(config, family)
+        speaker = family.speaker if speaks else None
         if model_class is CTCSpeechLM and (placement or peft):
             raise AdapterError(
                 f"{pretrained}: this kind of model is small, placed whole and takes no peft: leave "
@@ -101,13 +107,16 @@ def load(
             family.adjust_config(config)
             placement["config"] = config
         load_model = family.load_model or partial(load_whole, model_class)
-        model = load_model(
+        if speaker:
+            load_model = speaker.load
+        whole = load_model(
             pretrained,
             dtype=parse_dtype(dtype),
             attn_implementation=attn_implementation,
             **placement,
             **source,
         )
+        model = speaker.writer(whole) if speaker else whole
         if family.finish:
             family.finish(model, pretrained, source)
         if peft:
@@ -124,17 +133,18 @@ def load(
         raise _cannot_load(pretrained, error) from error
     _refuse_wordless(pretrained, tokenizer, processor)
     placed = placement.keys() & {"device_map"}
-    model = model.eval() if placed else model.to(target).eval()
+    for part in (whole, model):
+        part.eval() if placed else part.to(target).eval()
     if placed:
         target = model.get_input_embeddings().weight.device
     log.info(
         "Loaded %s: %s, %s, on %s",
         pretrained,
-        type(model).__name__,
+        type(whole).__name__,
         str(model.dtype).removeprefix("torch."),
         target,
     )
-    return Loaded(model, tokenizer, processor, target, family)
+    return Loaded(model, tokenizer, processor, target, family, whole, speaker)
 
 
 def _cannot_load(pretrained: str, error: Exception) -> AdapterError:
@@ -268,31 +278,3 @@ def _refuse_recognizers(config: Any) -> None:
 def hears(config: Any, family: Family) -> bool:
     """Tell whether the configuration of a scored model has a part for audio."""
     return getattr(config, family.audio_config, None) is not None
-
-
-def pick_device(device: str | None) -> torch.device:
-    """Return the asked-for device, else the first GPU, else the CPU.
-
-    Raises:
-        AdapterError: when the device is not there.
-    """
-    if device in (None, LM_EVAL_DEFAULT_DEVICE):
-        device = "cuda:0" if torch.cuda.is_available() else "cpu"
-    try:
-        return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError) as error:
-        raise AdapterError(f"device={device} is not there: {error}; try device=cpu") from error
-
-
-def parse_dtype(dtype: str) -> Any:
-    """Return the dtype of a name, or `auto` itself.
-
-    Raises:
-        AdapterError: when torch has none of that name.
-    """
-    if dtype == "auto":
-        return "auto"
-    parsed = getattr(torch, str(dtype), None)
-    if not isinstance(parsed, torch.dtype):
-        raise AdapterError(f"dtype={dtype} is none of torch's: float32, bfloat16, float16 or auto")
-    return parsed

@@ -9,8 +9,10 @@ from typing import Any
 
 from s2s_tasks.adapters.contract import Adapter, AdapterError
 
-OF_ALL_MODELS = ("exact",)
+OF_ALL_MODELS = ("exact", "speech")
 """What `SpeechLM` takes itself."""
+NOT_GIVEN = ("self", "device", "speaks")
+"""What adapters take and users do not name so: lm-eval has `--device`, `speech` says who speaks."""
 
 
 def check_arguments(build: Callable[..., Adapter], arguments: Mapping[str, Any]) -> None:
@@ -22,7 +24,7 @@ def check_arguments(build: Callable[..., Adapter], arguments: Mapping[str, Any])
     known = {
         name: parameter
         for name, parameter in inspect.signature(build).parameters.items()
-        if name not in ("self", "device")  # lm-eval has --device
+        if name not in NOT_GIVEN
     }
     names = [*known, *OF_ALL_MODELS]
     for name in arguments:

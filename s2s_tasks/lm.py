@@ -12,10 +12,9 @@ import torch
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM
 from lm_eval.models.utils import postprocess_generated_text
-from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from tqdm import tqdm
 
-from s2s_tasks.adapters.contract import Adapter, Message, Prefix
+from s2s_tasks.adapters.contract import Adapter, Message, Prefix, Reply
 from s2s_tasks.arguments import check_arguments
 from s2s_tasks.data.excerpts import excerpts
 from s2s_tasks.engine.answers import claim, flush
@@ -36,15 +35,13 @@ from s2s_tasks.processes import Processes
 from s2s_tasks.prompt import Prompt, Request
 from s2s_tasks.recordings import recordings_of, refuse_unusable
 from s2s_tasks.score import Score
+from s2s_tasks.speech_out import SpeechFolder
+from s2s_tasks.windows import Window, window_length, windows_of
 
 log = logging.getLogger(__name__)
 
 SELF_TEST_SECONDS = 2.0
 """How much a model hears when it is tried: enough for a few words."""
-
-
-Window = tuple[int, Prefix, list[int]]
-"""Index of a text, tokens before the window, tokens of it."""
 
 
 class SpeechLM(TemplateLM):
@@ -60,6 +57,7 @@ class SpeechLM(TemplateLM):
         max_batch_size: int | None = None,
         device: str | None = None,
         exact: bool = False,
+        speech: str | None = None,
         **arguments: Any,
     ) -> None:
         """Load the model and try it.
@@ -69,6 +67,7 @@ class SpeechLM(TemplateLM):
             max_batch_size: most of them, with `auto`.
             device: where to compute; a launcher of several processes gives each its own.
             exact: a full forward for each request, nothing shared.
+            speech: folder where the speech of answers goes; without it they are only written.
             **arguments: the adapter's own.
 
         Raises:
@@ -80,7 +79,9 @@ class SpeechLM(TemplateLM):
         build = type(self).adapter_class
         check_arguments(build, arguments)
         self._processes = Processes(device)
+        arguments |= {"speaks": True} if speech else {}
         self.adapter = build(device=self._processes.device or device, **arguments)
+        self._speech = SpeechFolder(speech, self.adapter) if speech else None
         self._device = self.adapter.device
         self._usable_recordings: set[str] = set()
         self._chatted = False
@@ -121,9 +122,11 @@ class SpeechLM(TemplateLM):
         """Take lm-eval's file of answers (`--use_cache`), if they are this model's.
 
         Raises:
-            AdapterError: when they are another's.
+            AdapterError: when they are another's, or speech goes to a folder.
         """
         if cache_hook.dbdict is not None:
+            if self._speech:
+                self._speech.refuse_cache()
             claim(cache_hook.dbdict, self.adapter.fingerprint, exact=self._asked_exact)
         super().set_cache_hook(cache_hook)
 
@@ -192,16 +195,8 @@ class SpeechLM(TemplateLM):
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[float]:
         """Score whole texts in windows as long as the model; see `LM.loglikelihood_rolling`."""
-        windows: list[Window] = []
-        for index, instance in enumerate(requests):
-            tokens = self.tok_encode(instance.args[0])
-            rolling = get_rolling_token_windows(
-                tokens, self.prefix_token_id, max_seq_len=self.max_length, context_len=1
-            )
-            for window in rolling:
-                context, continuation = make_disjoint_window(window)
-                windows.append((index, Prefix(context), continuation))
-        windows.sort(key=_window_length, reverse=True)
+        texts = [self.tok_encode(instance.args[0]) for instance in requests]
+        windows = windows_of(texts, self.prefix_token_id, self.max_length)
         totals = [0.0] * len(requests)
         waiting = Counter(index for index, _, _ in windows)
 
@@ -209,7 +204,7 @@ class SpeechLM(TemplateLM):
             return self.adapter.score([(prefix, ids) for _, prefix, ids in batch])
 
         with self._bar("Scoring texts", len(windows), "window", disable_tqdm) as bar:
-            for batch, scores in in_batches(windows, run, self._budget, _window_length):
+            for batch, scores in in_batches(windows, run, self._budget, window_length):
                 for (index, _, _), score in zip(batch, scores, strict=True):
                     totals[index] += score[0]
                     waiting[index] -= 1
@@ -223,19 +218,22 @@ class SpeechLM(TemplateLM):
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Continue contexts, with or without audio; see `LM.generate_until`."""
         prompts = self._usable_prompts(requests, disable_tqdm)
+        answers: dict[int, str] = {**self._speech.begin(requests, prompts)} if self._speech else {}
         alike: dict[str, list[int]] = {}
-        for index, instance in enumerate(requests):
-            alike.setdefault(repr(sorted(instance.args[1].items())), []).append(index)
-        answers: dict[int, str] = {}
+        for index in sorted(set(range(len(requests))) - answers.keys()):
+            alike.setdefault(repr(sorted(requests[index].args[1].items())), []).append(index)
         with self._bar("Generating", len(requests), "question", disable_tqdm) as bar:
+            bar.update(len(answers))
             for indices in alike.values():
                 how = generation_of(requests[indices[0]].args[1])
-                for batch, texts in generate(self.adapter, prompts, indices, self._budget, how):
-                    for index, text in zip(batch, texts, strict=True):
-                        answers[index] = postprocess_generated_text(text, list(how.until), None)
-                        self._keep("generate_until", requests[index], answers[index])
+                for batch, replies in generate(self.adapter, prompts, indices, self._budget, how):
+                    for index, reply in zip(batch, replies, strict=True):
+                        text = postprocess_generated_text(reply, list(how.until), None)
+                        answers[index] = self._answered(index, requests[index], reply, text)
                         bar.update()
                     flush(self.cache_hook.dbdict)
+        if self._speech:
+            log.info("%s", self._speech)
         return [answers[index] for index in range(len(requests))]
 
     def apply_chat_template(
@@ -280,6 +278,12 @@ class SpeechLM(TemplateLM):
         known |= {audio.sha256 for audio in new}
         return prompts
 
+    def _answered(self, index: int, instance: Instance, reply: Reply, text: str) -> str:
+        if self._speech:
+            return self._speech.keep(index, instance, reply, text)
+        self._keep("generate_until", instance, text)
+        return text
+
     def _examine(self, exact: bool) -> Findings:
         if not self.adapter.embeds_audio:
             return examine(self.adapter, [], exact=exact)
@@ -293,7 +297,3 @@ class SpeechLM(TemplateLM):
     def _keep(self, kind: str, instance: Instance, answer: Any) -> None:
         """Hand an answer to lm-eval's file under the arguments that lm-eval looks it up by."""
         self.cache_hook.add_partial(kind, instance.args, answer)
-
-
-def _window_length(window: Window) -> int:
-    return len(window[1].ids) + len(window[2])

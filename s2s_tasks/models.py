@@ -15,9 +15,14 @@ class SpeechHF(SpeechLM):
 
 
 def speech_demo(
-    *, device: str | None = None, dtype: str = "auto", audio_cache: str | None = None
+    *,
+    device: str | None = None,
+    dtype: str = "auto",
+    audio_cache: str | None = None,
+    speaks: bool = False,
 ) -> HFAdapter:
-    """Load the checkpoint that comes with the package."""
+    """Load the checkpoint that comes with the package, which only writes."""
+    del speaks
     return HFAdapter(str(SPEECH_DEMO), device=device, dtype=dtype, audio_cache=audio_cache)
 
 
@@ -28,6 +33,6 @@ class SpeechDemo(SpeechLM):
 
 
 class SpeechCascade(SpeechLM):
-    """`--model speech-cascade`: an ASR writes down the speech, a text LM answers."""
+    """`--model speech-cascade`: an ASR writes down the speech, a text LM answers, a TTS says it."""
 
     adapter_class = CascadeAdapter

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from s2s_tasks.adapters.speaking import Speaker
 from s2s_tasks.adapters.speech_processor import load_processor
 
 Source = Mapping[str, Any]
@@ -47,6 +48,8 @@ class Family:
     """Changes the configuration before the model is built."""
     load_model: Callable[..., Any] | None = None
     """Loads the model as the class's `from_pretrained` would, where that cannot."""
+    speaker: type[Speaker] | None = None
+    """The parts that speak, of a model that does; loaded where speech is asked for."""
     finish: Callable[[Any, str, Source], None] | None = None
     """Loads what `from_pretrained` leaves out: model, `pretrained`, source."""
     load_processor: Callable[[str, str, Source], Any] = load_processor

@@ -6,6 +6,7 @@ from s2s_tasks.adapters.families import (
     gemma3n,
     granite_speech,
     musicflamingo,
+    qwen2_5_omni_speech,
     switched,
     ultravox,
     voxtral,
@@ -140,6 +141,8 @@ FAMILIES = {
         "Qwen2.5-Omni",
         ("Qwen/Qwen2.5-Omni-7B", "Qwen/Qwen2.5-Omni-3B"),
         scored_class="Qwen2_5OmniThinkerForConditionalGeneration",
+        speaker=qwen2_5_omni_speech.Talker,
+        remark="its Thinker alone is loaded; with `speech=DIR` all of it, and it speaks",
         longest_audio=300,
     ),
     "qwen3_omni_moe": Family(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from s2s_tasks.adapters.contract import Adapter, Generation, Prefix
+from s2s_tasks.adapters.contract import Adapter, Generation, Prefix, Reply
 from s2s_tasks.engine.batches import Budget, in_batches
 from s2s_tasks.engine.plan import text_length
 from s2s_tasks.engine.rendering import rendered
@@ -17,7 +17,7 @@ def generate(
     indices: Sequence[int],
     budget: Budget,
     how: Generation,
-) -> Iterator[tuple[list[int], list[str]]]:
+) -> Iterator[tuple[list[int], list[Reply]]]:
     """Yield indices of prompts with the replies to them, longest prompts first."""
     order = sorted(indices, key=lambda index: text_length(prompts[index]), reverse=True)
 
@@ -25,7 +25,7 @@ def generate(
         for batch in rendered(adapter, order, lambda index: prompts[index], budget.items):
             yield from batch
 
-    def run(batch: list[tuple[int, Prefix]]) -> list[str]:
+    def run(batch: list[tuple[int, Prefix]]) -> list[Reply]:
         return adapter.generate([prefix for _, prefix in batch], how)
 
     def length(item: tuple[int, Prefix]) -> int:

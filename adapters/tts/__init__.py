@@ -1,0 +1,1 @@
+"""Texts spoken: engines behind one contract, and which of them a `tts=` names."""
