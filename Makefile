@@ -1,12 +1,13 @@
 # Needs make and Python 3.11 or later; everything else comes from pip.
 #   make demo [LIMIT=80]  evaluate small speech models on the embedded mini set
-#   make test             lint, types, tests with coverage
+#   make test [WORKERS=8] lint, types, tests with coverage
 #   make bench            how fast and frugal scoring is, about eight minutes on two cores
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip
 LIMIT ?=
+WORKERS ?= 2
 
 .PHONY: env lint types test demo bench clean
 
@@ -16,7 +17,7 @@ env: .venv/stamp
 	$(PYTHON) -m venv .venv
 	$(PIP) install --quiet --upgrade pip
 	$(PIP) install --quiet --no-deps --require-hashes -r requirements/demo.txt
-	$(PIP) install --quiet -c constraints.txt -e '.[dev]'
+	$(PIP) install --quiet -c constraints.txt -e '.[arena,dev]'
 	touch $@
 
 lint: env
@@ -32,13 +33,13 @@ types: env
 	  --cache-dir ../../.mypy_cache -p s2s_tasks
 
 test: lint types
-	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered --durations=10
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile \
+	  --cov --cov-report=term-missing:skip-covered --durations=10
 
 demo: env
 	$(BIN)/s2s-tasks demo $(if $(LIMIT),--limit $(LIMIT))
 
 bench: env
-	$(PIP) install --quiet -c constraints.txt matplotlib
 	$(BIN)/python -m benchmarks.scoring
 
 clean:

@@ -56,8 +56,8 @@ def main(arguments: Sequence[str]) -> int:
         if options.published_summary:
             for path in write_published(options.output_path / PUBLISHED, outcomes):
                 print(f"Written: {path}")
-        print("\n".join(_ending(outcomes)))
         _report(options.output_path, outcomes)
+        print("\n".join(_ending(outcomes)))
     return int(any(outcome.error for outcome in outcomes))
 
 
