@@ -12,6 +12,10 @@ import soundfile
 from hypothesis import settings
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+# What librosa has compiled crashed a process that read it while another wrote it.
+os.environ["NUMBA_CACHE_DIR"] = str(
+    Path(__file__).parents[1] / "build" / "numba" / os.environ.get("PYTEST_XDIST_WORKER", "alone")
+)
 
 import tiny
 

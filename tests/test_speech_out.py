@@ -127,7 +127,7 @@ def test_only_what_is_missing_is_answered_again(
     assert "3 ok; 1 of them were there already" in caplog.text
     run({**HOW, "max_gen_toks": 4})
     assert changed() == set(files)
-    torch.manual_seed(1234)
+    torch.manual_seed(torch.initial_seed() + 1)
     run({**HOW, "max_gen_toks": 4})
     assert changed() == set(files)
     with pytest.raises(AnswerError, match="another model answered here"):
