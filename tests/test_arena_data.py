@@ -471,7 +471,9 @@ def test_a_saved_answer_is_measured(
     (written, _) = evaluate(hearing, task, limit=2)["samples"][task]
     monkeypatch.setattr(hearing, "generate_until", speak)
     informed = TaskManager(
-        include_path=str(TASK_CONFIGS), include_defaults=False, metadata={"asr": str(wav2vec2)}
+        include_path=str(TASK_CONFIGS),
+        include_defaults=False,
+        metadata={"answer_asr": str(wav2vec2)},
     )
     results = evaluate(hearing, task, limit=2, task_manager=informed)
     one, other = results["samples"][task]

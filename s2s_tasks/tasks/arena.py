@@ -18,7 +18,7 @@ from s2s_tasks.audio import Audio
 from s2s_tasks.errors import S2STasksError
 from s2s_tasks.tasks.arena_results import answer_metrics
 
-OPTIONS = ("data", "old_levels", "asr")
+OPTIONS = ("data", "old_levels", "answer_asr")
 """What `--metadata` may say as well as the YAML's `dataset_kwargs`."""
 
 
@@ -29,7 +29,8 @@ class ArenaTask(ConfigurableTask):
     - `data`: the manifest, or its folder; the environment variable `S2S_ARENA_DATA` says it too
     - `old_levels`: its levels are L0 to L3 of the first version
     - `domain`, `level`: only those of one domain and of one level
-    - `asr`: a recognizer of transformers, which hears the answers and is held against the text
+    - `answer_asr`: a recognizer of transformers, whose transcript of an answer is held against the
+      model's own text
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -41,7 +42,7 @@ class ArenaTask(ConfigurableTask):
         metadata = self.config.metadata or {}
         told = {key: metadata[key] for key in OPTIONS if key in metadata}
         options = {**(dataset_kwargs or {}), **told}
-        self.asr: str | None = options.get("asr")
+        self.asr: str | None = options.get("answer_asr")
         instructions = load(
             options.get("data"),
             mini=bool(options.get("mini")),
