@@ -30,10 +30,12 @@ from s2s_tasks.arena.ratings.bradley_terry import (
 )
 from s2s_tasks.arena.ratings.covariates import control
 from s2s_tasks.arena.ratings.elo import elo
-from s2s_tasks.arena.ratings.leaderboard import win_rates
+from s2s_tasks.arena.ratings.leaderboard import leaderboard, win_rates
 from s2s_tasks.arena.ratings.outcomes import Array, Outcomes, select, tally
 from s2s_tasks.arena.records import Judgement, Winner
 from s2s_tasks.errors import S2STasksError
+from s2s_tasks.report.document import Figure
+from s2s_tasks.report.drawing import render
 
 PUBLISHED = {
     "Qwen2.5-Omni": (1246.1, 134, 93),
@@ -422,3 +424,17 @@ def test_the_command_writes_the_leaderboard(
     with pytest.raises(S2STasksError, match="--judge nobody: no such judge; there are judge, oth"):
         rate([str(log), "--judge", "nobody"])
     assert "Verdicts of 2 judges are rated together: judge, other." in build(rows).notes
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_a_clean_sweep_is_drawn(count: int) -> None:
+    rows = [judged("good", "bad", instruction=f"q{number}") for number in range(count)]
+    rows += [judged("bad", "good", "second", instruction=f"q{number}") for number in range(count)]
+    board = build(rows, covariates=())
+    for rating in board.everything.fit.ratings:
+        low, high = rating.rating.low, rating.rating.high
+        assert np.isnan(low) or low <= rating.rating.estimate <= high
+    for section in leaderboard(board).sections:
+        for block in section.blocks:
+            if isinstance(block, Figure):
+                assert render(block, "light", "png").data.startswith(b"\x89PNG")

@@ -202,7 +202,12 @@ def _rate_group(
         result.append(
             Rating(
                 system=outcomes.systems[system],
-                rating=Interval(float(estimates[place]), float(low[place]), float(high[place])),
+                # Resamples of few battles can all lie to one side of the estimate.
+                rating=Interval(
+                    float(estimates[place]),
+                    float(np.minimum(low[place], estimates[place])),
+                    float(np.maximum(high[place], estimates[place])),
+                ),
                 rank=int(_ranks(estimates)[place]),
                 rank_low=int(rank_low[place]),
                 rank_high=int(rank_high[place]),
