@@ -43,7 +43,7 @@ def lora(qwen2_audio: Path, tmp_path: Path) -> Path:
     adapted = peft.get_peft_model(model, config)
     generator = torch.Generator().manual_seed(0)
     for name, weight in adapted.named_parameters():
-        if "lora_B" in name:
+        if "lora_" in name:
             weight.data = torch.randn(weight.shape, generator=generator) * 0.3
     adapted.save_pretrained(tmp_path / "lora")
     return tmp_path / "lora"
