@@ -1,5 +1,6 @@
 # Needs make and Python 3.11 or later; everything else comes from pip.
 #   make demo [LIMIT=80]  evaluate small speech models on the embedded mini set
+#   make arena [LIMIT=32] spoken answers, battles and a leaderboard on the embedded mini set
 #   make test [WORKERS=8] lint, types, tests with coverage
 #   make bench            how fast and frugal scoring is, about eight minutes on two cores
 
@@ -9,7 +10,7 @@ PIP := $(BIN)/python -m pip
 LIMIT ?=
 WORKERS ?= 2
 
-.PHONY: env lint types test demo bench clean
+.PHONY: env lint types test demo arena bench clean
 
 env: .venv/stamp
 
@@ -34,10 +35,13 @@ types: env
 
 test: lint types
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile \
-	  --cov --cov-report=term-missing:skip-covered --durations=10
+	  --no-loadscope-reorder --cov --cov-report=term-missing:skip-covered --durations=10
 
 demo: env
 	$(BIN)/s2s-tasks demo $(if $(LIMIT),--limit $(LIMIT))
+
+arena: env
+	$(BIN)/s2s-tasks arena demo $(if $(LIMIT),--limit $(LIMIT))
 
 bench: env
 	$(BIN)/python -m benchmarks.scoring

@@ -58,7 +58,8 @@ class Audio:
     """Length of the stored recording, in frames (samples per channel)."""
     channels: int
     cell: str | None = None
-    """`column/row/item` of an embedded recording; None when `path` is the recording itself."""
+    """Of an embedded recording: `column/row/item`, or `column/row` where a row has one and no list;
+    None when `path` is the recording itself."""
     language: str | None = None
     """Spoken language (ISO 639-1), where known: recognizers need not guess it."""
 
@@ -217,13 +218,13 @@ def resample(signal: Waveform, source_rate: int, target_rate: int) -> Waveform:
 
 
 def read_cell(path: str, cell: str) -> bytes:
-    """Return the bytes that a Parquet file embeds at `column/row/item`.
+    """Return the bytes that a Parquet file embeds at `column/row/item`, or at `column/row`.
 
     Raises:
         OSError: when the file cannot be read.
         LookupError: when there is no such cell, or it holds no bytes.
     """
-    column, row, item = cell.split("/")
+    column, row, *item = cell.split("/")
     stat = Path(path).stat()
     with _PARQUET:
         file, first_rows = _parquet(path, stat.st_size, stat.st_mtime_ns)
@@ -232,7 +233,10 @@ def read_cell(path: str, cell: str) -> bytes:
             raise LookupError(f"there is no row {row}")
         table = file.read_row_group(group, columns=[column], use_threads=False)
         cells = table.column(column)
-    data: bytes | None = cells[int(row) - first_rows[group]][int(item)]["bytes"].as_py()
+    recording = cells[int(row) - first_rows[group]]
+    if item:
+        recording = recording[int(item[0])]
+    data: bytes | None = recording["bytes"].as_py()
     if data is None:
         raise LookupError("the cell holds no recording")
     return data

@@ -122,7 +122,8 @@ class SpeechFolder:
             log.warning("%s %s: no speech: %s", asked.folder.name, asked.question, error)
         write_answer(
             asked.folder,
-            system=self._adapter.name,
+            system=self._root.resolve().name,
+            model=self._adapter.name,
             instruction=asked.question,
             waveform=None if error else reply.waveform,
             sampling_rate=reply.sampling_rate,

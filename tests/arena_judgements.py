@@ -35,7 +35,13 @@ def judged(
         winners=verdicts if winners is None else winners,
         reply="…",
         prompt_sha256="0" * 64,
-        answers={"instruction": "a", "first": "b", "second": "c"},
+        answers={
+            "instruction": instruction,
+            **{
+                role: f"{system} on {instruction}"
+                for role, system in (("first", first), ("second", second))
+            },
+        },
         features=features or {},
         time="2026-01-02T03:04:05+00:00",
         version="0",

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from s2s_tasks.arena import agreement_report
-from s2s_tasks.arena.agreement import (
+from s2s_tasks.arena.agreement import report as agreement_report
+from s2s_tasks.arena.agreement.measures import (
     Side,
     agreement,
     consistency,
@@ -30,7 +30,7 @@ from s2s_tasks.arena.agreement import (
     side,
     unit,
 )
-from s2s_tasks.arena.agreement_statistics import (
+from s2s_tasks.arena.agreement.statistics import (
     alpha,
     alpha_interval,
     coincidences,
@@ -243,8 +243,8 @@ def test_votes_of_the_page_are_read_beside_logs(tmp_path: Path) -> None:
     store = Store.open(database)
     draft = judged("a", "b", None, judge="")
     store.add_battles({unordered(draft.battle): draft})
-    store.add_annotators(["ann"])
-    store.deal()
+    with store.invite(["ann"]):
+        pass  # nobody opens the link
     assignment = store.next("ann")
     assert assignment is not None
     store.record(assignment.id, "…", "0" * 64, {"overall": "first"})
@@ -285,7 +285,7 @@ def test_the_command_writes_the_report(tmp_path: Path, capsys: pytest.CaptureFix
     assert tables["judges"][0]["in both orders"] == 0
     told = capsys.readouterr().out
     assert "stranger and people have judged no answers in common." in told
-    assert "model: 1 verdicts could not be read" in told
+    assert "model: 1 of 41 verdicts could not be read" in told
     assert (folder / "report.md").exists()
     alone = agreement_report.report(agreement_report.split([judged("a", "b")], ["judge"]))
     assert not any(section.blocks for section in alone.sections)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from s2s_tasks.arena.answers import (
     read_entries,
     write_answer,
 )
-from s2s_tasks.arena.elsewhere import fingerprints, read_elsewhere, read_given
+from s2s_tasks.arena.elsewhere import models_of, read_elsewhere, read_given
 from s2s_tasks.audio import Waveform
 
 RATE = 16000
@@ -68,6 +69,7 @@ def test_answers_come_back_as_they_were_given(tmp_path: Path) -> None:
             transcript=f"我说 {number}",
             seed=7,
             fingerprint="model@1",
+            model="hub/model",
         )
     found = {a.instruction: a for a in read_answers(tmp_path)}
     assert set(found) == set(IDS)
@@ -78,7 +80,10 @@ def test_answers_come_back_as_they_were_given(tmp_path: Path) -> None:
         np.testing.assert_allclose(one.audio.load(RATE), tone(200 + number), atol=2**-15)
     entry = read_entries(tmp_path)[0]
     assert (entry.seconds, entry.sampling_rate, entry.seed) == (0.5, RATE, 7)
-    assert fingerprints(str(tmp_path)) == {"model@1"}
+    for place in (str(tmp_path), f"t={tmp_path}"):
+        assert models_of(place) == {"hub/model"}
+    renamed = read_given(f"t={tmp_path}", IDS)
+    assert renamed == [replace(answer, system="t") for answer in read_answers(tmp_path)]
 
 
 def test_the_status_says_what_an_answer_lacks(tmp_path: Path) -> None:
@@ -159,6 +164,46 @@ def test_json_files_that_are_no_answers_are_named(tmp_path: Path) -> None:
         read_answers(tmp_path / "empty")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"instruction": 5},
+        {"fingerprint": None},
+        {"system": None},
+        {"system": ""},
+        {"sha256": 5},
+        {"seconds": "1"},
+        {"status": []},
+        {"transcript": None},
+        {"instruction": "\ud83d"},
+    ],
+)
+def test_values_of_another_type_are_named(tmp_path: Path, change: dict[str, object]) -> None:
+    answer(tmp_path, "a")
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8")
+    (name,) = change
+    told = "surrogates" if name == "instruction" and change[name] != 5 else name
+    with pytest.raises(AnswerError, match=rf"a\.json: .*{told}"):
+        read_answers(tmp_path)
+
+
+def test_what_is_too_short_to_be_heard_is_silent(tmp_path: Path) -> None:
+    brief = np.array([0.5, -0.5, 0.5], np.float32)
+    one = dict(system="s", waveform=brief, sampling_rate=192000)
+    assert write_answer(tmp_path / "own", instruction="a", **one).status == "silent"  # type: ignore[arg-type]
+    (tmp_path / "theirs").mkdir()
+    soundfile.write(tmp_path / "theirs/a.wav", brief, 192000)
+    (found,) = read_elsewhere(tmp_path / "theirs", "them", ["a"])
+    assert found.status == "silent"
+
+
+def test_channels_that_cancel_out_are_refused(tmp_path: Path) -> None:
+    put(tmp_path / "a.wav", np.stack([tone(), -tone()], 1))
+    with pytest.raises(AnswerError, match=r"the answer to a: .*its channels cancel out"):
+        read_elsewhere(tmp_path, "them", ["a"])
+
+
 def test_one_folder_is_one_system(tmp_path: Path) -> None:
     answer(tmp_path, "a")
     write_answer(tmp_path, system="t", instruction="b", waveform=tone(), sampling_rate=RATE)
@@ -206,6 +251,23 @@ def test_ids_may_be_numbers_themselves(tmp_path: Path) -> None:
     assert len(read_elsewhere(tmp_path, "them", ["irony_1", "17"])) == 2
 
 
+def test_what_is_missing_or_stray_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    put(tmp_path / "theirs/q0.wav")
+    put(tmp_path / "theirs/typo.wav")
+    answer(tmp_path / "ours", "q0")
+    answer(tmp_path / "ours", "old")
+    for given_as, stray in ((f"b={tmp_path}/theirs", "typo.wav"), (f"c={tmp_path}/ours", "old")):
+        caplog.clear()
+        read_given(given_as, ["q0", "q1", "q2"])
+        missing, left_out = caplog.messages
+        assert missing == f"{given_as[0]}: 2 of 3 instructions have no answer: q1, q2"
+        assert left_out.startswith(f"{given_as[0]}: 1 answer(s) left out")
+        assert left_out.endswith(stray)
+    caplog.clear()
+    read_given(f"c={tmp_path}/ours", ["q0", "old"])
+    assert not caplog.messages
+
+
 def test_two_recordings_for_one_question_are_refused(tmp_path: Path) -> None:
     put(tmp_path / "a/x.wav")
     put(tmp_path / "b/x.wav")
@@ -228,9 +290,31 @@ def test_manifests_join(tmp_path: Path) -> None:
         assert [(a.instruction, a.transcript) for a in found] == [("a/1", "yes"), ("b", "")]
 
 
+def test_ids_in_json_may_be_numbers(tmp_path: Path) -> None:
+    put(tmp_path / "x.wav")
+    (tmp_path / "m.jsonl").write_text('{"instruction": 0, "path": "x.wav"}\n', "utf-8")
+    (found,) = read_given(f"x={tmp_path / 'm.jsonl'}", ["0"])
+    assert (found.instruction, found.transcript) == ("0", "")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ('{"instruction": "a", "path": "a\\u0000b"}', "the answer to a: .*embedded null byte"),
+        ('{"instruction": "a", "path": ["x.wav"]}', "row 1: .* neither a text nor a number"),
+        ("[" * 100_000, "not a manifest of answers"),
+    ],
+)
+def test_odd_manifests_in_json_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "m.jsonl").write_text(text, "utf-8")
+    with pytest.raises(AnswerError, match=message):
+        read_elsewhere(tmp_path / "m.jsonl", "them", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("instruction,path\na,x.wav,yes\n", "row 1 has more cells than the header"),
         ("instruction,path\na,gone.wav\n", "the answer to a: .*gone.wav: cannot read"),
         ("instruction,path\na,x.wav\na,x.wav\n", "row 2: a is answered twice"),
         ("question,path\na,x.wav\n", "row 1: needs instruction and path"),

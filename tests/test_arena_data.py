@@ -1,4 +1,4 @@
-"""Taxonomy, sources and the mini set of the arena, and their lm-eval tasks."""
+"""The arena's taxonomy, and where instructions come from."""
 
 from __future__ import annotations
 
@@ -6,40 +6,21 @@ import argparse
 import csv
 import json
 import logging
-import sys
+import os
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-import lm_eval
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
-import soundfile
-import tiny
-import yaml
-from lm_eval.tasks import TaskManager
 from published_layout import tone
 
-from s2s_tasks import TASK_CONFIGS
 from s2s_tasks.arena.data import published
 from s2s_tasks.arena.data.manifest import ManifestError, read
 from s2s_tasks.arena.data.published import draft
 from s2s_tasks.arena.data.sources import DATA_VARIABLE, load
 from s2s_tasks.arena.data.taxonomy import canonical, taxonomy
-from s2s_tasks.arena.features import loudness, syllable_rate
 from s2s_tasks.arena.records import Instruction
-from s2s_tasks.audio import Audio, Waveform, probe
-from s2s_tasks.errors import S2STasksError
-from s2s_tasks.models import SpeechHF
-from s2s_tasks.tasks.arena_results import answer_metrics, error_rate
-
-MAKING = Path(__file__).parents[1] / "arena_mini"
-sys.path.insert(0, str(MAKING))
-import cue_measures  # noqa: E402
-from cue_measures import RATE  # noqa: E402
+from s2s_tasks.audio import Audio, probe
 
 # Taxonomy
 
@@ -159,6 +140,18 @@ def test_a_table_of_ones_own_fills_it_in(hub: Path, tmp_path: Path, suffix: str)
     )
 
 
+def test_a_name_that_is_not_utf8_leaves_nothing_behind(hub: Path, tmp_path: Path) -> None:
+    bad = os.fsencode(hub / "noise") + b"/caf\xe9.wav"
+    Path(os.fsdecode(bad)).write_bytes(tone(300.0))
+    target = tmp_path / "own" / "manifest.csv"
+    with pytest.raises(ManifestError, match=r"noise/caf.*xe9.wav' is not UTF-8.*rename"):
+        draft(target, hub)
+    assert not target.parent.exists()
+    Path(os.fsdecode(bad)).unlink()
+    draft(target, hub)
+    assert [path.name for path in target.parent.iterdir()] == ["manifest.csv"]
+
+
 def test_recordings_that_differ_in_their_suffix_alone_keep_it(tmp_path: Path) -> None:
     for name in ("story/1.mp3", "story/1.wav", "story/2.wav"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -223,315 +216,3 @@ def test_the_environment_names_a_manifest_and_notes_are_logged(
     with caplog.at_level(logging.WARNING, "s2s_tasks"):
         assert [i.id for i in load()] == ["1"]
     assert "domain 'X' is not one of" in caplog.text
-
-
-# The mini set
-
-
-@cache
-def mini() -> list[Instruction]:
-    return load(mini=True)
-
-
-def test_it_covers_everything_in_both_languages() -> None:
-    counts = Counter((i.domain, i.level, i.language) for i in mini())
-    assert len(counts) == 4 * 4 * 2
-    assert set(counts.values()) == {2}
-    for language in ("en", "zh"):
-        assert {i.task for i in mini() if i.language == language} == set(taxonomy().tasks)
-    assert canonical(mini()) == (mini(), [])
-
-
-def test_levels_have_the_cues_and_targets_that_they_are_about() -> None:
-    for instruction in mini():
-        assert bool(instruction.cue) == (instruction.level in (2, 4)), instruction.id
-        assert bool(instruction.target) == (instruction.level in (3, 4)), instruction.id
-        assert instruction.evaluation
-
-
-def test_it_is_the_texts_that_a_person_reads() -> None:
-    entries = yaml.safe_load((MAKING / "instructions.yaml").read_text("utf-8"))
-    assert [i.id for i in mini()] == [
-        f"mini-{entry['id']}-{language}" for entry in entries for language in ("en", "zh")
-    ]
-    for entry in entries:
-        for language in ("en", "zh"):
-            said = entry[language]["say"]
-            pieces = [said] if isinstance(said, str) else [part["text"] for part in said]
-            (instruction,) = [i for i in mini() if i.id == f"mini-{entry['id']}-{language}"]
-            assert instruction.text == (" " if language == "en" else "").join(pieces)
-            assert instruction.evaluation == entry[language]["evaluation"]
-
-
-def test_it_is_small_and_names_its_licence() -> None:
-    path = Path(mini()[0].audio.path)
-    assert path.stat().st_size < 3e6
-    assert pq.read_schema(path).metadata[b"licence"] == b"Apache-2.0"
-
-
-def test_every_recording_is_heard() -> None:
-    for instruction in mini():
-        signal = instruction.audio.load(RATE)
-        assert 0.02 < np.abs(signal).max() <= 1.0
-        assert 2 < instruction.audio.seconds < 15
-        assert instruction.audio.channels == 1
-
-
-# Cues: each recording against the same words without the cue
-
-
-@cache
-def twins(**cue: str) -> list[tuple[Waveform, Waveform]]:
-    """Return pairs of signals: with a cue, without."""
-    found = [(i, plain) for i, plain in cue_measures.contrasts() if cue.items() <= i.cue.items()]
-    assert {i.language for i, _ in found} == {"en", "zh"}
-    return [(i.audio.load(RATE), plain.load(RATE)) for i, plain in found]
-
-
-def opening(signal: Waveform) -> Waveform:
-    """Return the pitch of the first three seconds: all would take long."""
-    return cue_measures.pitch_track(signal[: 3 * RATE])
-
-
-def ending(signal: Waveform) -> Waveform:
-    """Return the pitch of the last three seconds."""
-    return cue_measures.pitch_track(signal[-3 * RATE :])
-
-
-def pitch(signal: Waveform) -> float:
-    return cue_measures.median_pitch(opening(signal))
-
-
-def test_every_cue_has_its_contrast() -> None:
-    assert [i for i, _ in cue_measures.contrasts()] == [i for i in mini() if i.cue]
-
-
-def test_children_are_high() -> None:
-    for cued, plain in twins(age="child"):
-        assert pitch(cued) > 1.2 * pitch(plain)
-
-
-def test_the_elderly_are_slow() -> None:
-    for cued, plain in twins(age="elderly"):
-        assert len(cued) > 1.2 * len(plain)
-        assert syllable_rate(cued) < syllable_rate(plain)
-
-
-def test_the_happy_are_high_and_quick() -> None:
-    for cued, plain in twins(emotion="happy"):
-        assert pitch(cued) > 1.05 * pitch(plain)
-        assert len(cued) < len(plain)
-        assert syllable_rate(cued) > syllable_rate(plain)
-
-
-def test_the_sad_are_slow_and_quiet_and_end_low() -> None:
-    for cued, plain in twins(emotion="sad"):
-        assert len(cued) > 1.15 * len(plain)
-        low, high = (cue_measures.median_pitch(ending(signal)) for signal in (cued, plain))
-        assert low < 0.97 * high
-        assert loudness(cued, RATE) < loudness(plain, RATE) - 4
-
-
-def test_the_angry_are_loud_and_high() -> None:
-    for cued, plain in twins(emotion="angry"):
-        assert loudness(cued, RATE) > loudness(plain, RATE) + 3
-        assert pitch(cued) > 1.05 * pitch(plain)
-
-
-def test_the_hurried_are_fast() -> None:
-    for cued, plain in twins(rate="fast"):
-        assert len(cued) < 0.8 * len(plain)
-        assert syllable_rate(cued) > 1.05 * syllable_rate(plain)
-
-
-def test_sarcasm_is_drawn_out() -> None:
-    for cued, plain in twins(style="sarcastic"):
-        assert len(cued) > 1.15 * len(plain)
-        assert syllable_rate(cued) < 0.9 * syllable_rate(plain)
-
-
-def test_whispers_have_no_voice() -> None:
-    for cued, plain in twins(style="whispered"):
-        assert cue_measures.voiced_share(opening(cued)) < 0.1
-        assert cue_measures.voiced_share(opening(plain)) > 0.4
-
-
-def test_rain_falls_before_the_words() -> None:
-    for cued, plain in twins(noise="rain"):
-        assert cue_measures.edge(cued) > -30
-        assert cue_measures.edge(plain) < -40
-
-
-def test_men_are_low() -> None:
-    for cued, plain in twins(gender="male"):
-        assert pitch(cued) < 0.8 * pitch(plain)
-
-
-def test_pauses_are_long() -> None:
-    for cued, plain in twins(style="pauses"):
-        spare = cue_measures.longest_pauses(cued, 2) - cue_measures.longest_pauses(plain, 2)
-        assert spare > 0.8
-
-
-def test_stressed_words_are_high_and_long() -> None:
-    for cued, plain in twins(style="stress"):
-        with_stress, without = (cue_measures.median_pitch(ending(s)) for s in (cued, plain))
-        assert with_stress > 1.05 * without
-        assert len(cued) > len(plain) + 0.5 * RATE
-
-
-# lm-eval
-
-
-def names(prefix: str) -> set[str]:
-    domains = ["education", "social", "entertainment", "medical"]
-    levels = [f"l{level}" for level in range(1, 5)]
-    groups = {prefix, *(f"{prefix}_by_{what}" for what in ("domain", "level"))}
-    groups |= {f"{prefix}_{part}" for part in (*domains, *levels)}
-    return groups | {f"{prefix}_{d}_{part}" for d in domains for part in levels} | {f"{prefix}_all"}
-
-
-def manager() -> TaskManager:
-    return TaskManager(include_path=str(TASK_CONFIGS), include_defaults=False)
-
-
-def test_every_name_is_there() -> None:
-    known = {*manager().all_groups, *manager().all_subtasks}
-    assert {n for n in known if n.startswith("s2s_arena")} == names("s2s_arena") | names(
-        "s2s_arena_mini"
-    )
-
-
-@pytest.fixture(scope="module")
-def hearing(tmp_path_factory: pytest.TempPathFactory) -> SpeechHF:
-    folder = tiny.qwen2_audio(tmp_path_factory.mktemp("qwen2_audio"), seconds=16)
-    return SpeechHF(pretrained=str(folder), dtype="float32", device="cpu", batch_size=16)
-
-
-def evaluate(model: Any, *tasks: str, **options: Any) -> dict[str, Any]:
-    settings = {"task_manager": manager(), "gen_kwargs": {"max_gen_toks": 4}, **options}
-    results: dict[str, Any] = lm_eval.simple_evaluate(
-        model=model, tasks=list(tasks), bootstrap_iters=0, **settings
-    )
-    return results
-
-
-def test_the_mini_set_is_asked_by_domain_and_level(
-    hearing: SpeechHF, caplog: pytest.LogCaptureFixture
-) -> None:
-    results = evaluate(hearing, "s2s_arena_mini", limit=2)
-    samples = results["samples"]
-    assert len(samples) == 16
-    for task, asked in samples.items():
-        assert len(asked) == 2
-        for sample in asked:
-            domain, level = task.removeprefix("s2s_arena_mini_").split("_")
-            assert sample["doc"]["domain"].lower() == domain
-            assert f"l{sample['doc']['level']}" == level
-            context, _, media = sample["arguments"][0]
-            assert context == "<|audio:0|>"
-            (handle,) = media["audio"]
-            assert handle["language"] == sample["doc"]["language"]
-            assert handle["sha256"] == sample["doc"]["audio"][0]["sha256"]
-            assert sample["target"] == sample["doc"]["evaluation"]
-            assert sample["characters"] == len(sample["filtered_resps"][0].strip())
-            assert "seconds" not in sample
-    groups = results["groups"]
-    for part in ("l1", "medical", "by_level", "by_domain"):
-        assert groups[f"s2s_arena_mini_{part}"]["spoken,none"] == 0
-    assert (
-        groups["s2s_arena_mini_by_level"]["answered,none"]
-        == groups["s2s_arena_mini_by_domain"]["answered,none"]
-        == np.mean([s["answered"] for asked in samples.values() for s in asked])
-    )
-    assert caplog.text.count("answers in text") == 1
-
-
-def test_a_saved_answer_is_measured(
-    hearing: SpeechHF,
-    wav2vec2: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    spoken, silent = tmp_path / "spoken.wav", tmp_path / "silent.wav"
-    said = mini()[0].audio.load(RATE)
-    soundfile.write(spoken, said, RATE)
-    soundfile.write(silent, np.zeros(RATE), RATE)
-    write = hearing.generate_until
-
-    def speak(requests: Any, disable_tqdm: bool = False) -> list[str]:
-        """Note recordings with the questions, as models that speak do."""
-        for number, request in enumerate(requests):
-            path, status = ((spoken, "ok"), (silent, "silent"))[number % 2]
-            request.doc["answer"] = {"path": str(path), "status": status}
-        return write(requests, disable_tqdm)
-
-    task = "s2s_arena_mini_social_l2"
-    (written, _) = evaluate(hearing, task, limit=2)["samples"][task]
-    monkeypatch.setattr(hearing, "generate_until", speak)
-    informed = TaskManager(
-        include_path=str(TASK_CONFIGS),
-        include_defaults=False,
-        metadata={"answer_asr": str(wav2vec2)},
-    )
-    results = evaluate(hearing, task, limit=2, task_manager=informed)
-    one, other = results["samples"][task]
-    assert one["doc"]["answer"]["path"] == str(spoken)
-    assert one["doc_hash"] == written["doc_hash"]
-    assert one["seconds"] == pytest.approx(len(said) / RATE)
-    assert (one["spoken"], other["spoken"]) == (1, 0)
-    assert one["speech_rate"] > 1
-    assert 0 < one["silence_share"] < 0.8
-    assert 1 < one["dnsmos"] < 5
-    reply = one["filtered_resps"][0]
-    if reply.strip():
-        assert one["wer"] == error_rate(reply, one["doc"]["answer_heard"], "en")
-    assert "seconds" not in other
-    metrics = results["results"][task]
-    assert metrics["spoken,none"] == 0.5
-    assert metrics["seconds,none"] == one["seconds"]
-
-
-def test_sound_without_text_is_an_answer(tmp_path: Path) -> None:
-    path = tmp_path / "a.wav"
-    path.write_bytes(tone(200.0))
-    doc = {"language": "en", "answer": {"path": str(path), "status": "ok"}}
-    found = answer_metrics(doc, "  ")
-    assert (found["answered"], found["spoken"], found["characters"]) == (1, 1, 0)
-    failed = answer_metrics({"language": "en", "answer": {"path": None, "status": "failed"}}, "")
-    assert failed == {"answered": 0, "spoken": 0, "characters": 0}
-
-
-@pytest.mark.parametrize(
-    ("said", "heard", "language", "rate"),
-    [
-        ("It's seven, isn't it?", "it is seven is not it", "en", 0.0),
-        ("The dog ran home.", "the dog ran", "en", 0.25),
-        ("今天天气很好。", "今天 天汽很好", "zh", 1 / 6),
-        ("这句话", "這句話。", "zh", 0.0),
-        ("…", "", "en", 0.0),
-        ("…", "word", "en", 1.0),
-    ],
-)
-def test_errors_are_of_words_or_characters(
-    said: str, heard: str, language: str, rate: float
-) -> None:
-    assert error_rate(said, heard, language) == pytest.approx(rate)
-
-
-def test_a_manifest_of_ones_own_is_asked_whole_or_in_parts(
-    hearing: SpeechHF, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "1.wav").write_bytes(tone(200.0))
-    row = {"id": "1", "audio": "1.wav", "language": "en", "domain": "X", "task": "y", "level": "L0"}
-    (tmp_path / "manifest.jsonl").write_text(json.dumps(row))
-    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    old = TaskManager(
-        include_path=str(TASK_CONFIGS), include_defaults=False, metadata={"old_levels": True}
-    )
-    results = evaluate(hearing, "s2s_arena_all", task_manager=old)
-    (sample,) = results["samples"]["s2s_arena_all"]
-    assert sample["doc"]["level"] == 1
-    with pytest.raises(S2STasksError, match="of Social, L2"):
-        evaluate(hearing, "s2s_arena_social_l2", task_manager=old)

@@ -15,9 +15,11 @@ from arena_judgements import judged
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s2s_tasks.arena import export_command, import_command
-from s2s_tasks.arena.exchange import PRESETS, to_chatbot_arena, to_judgements, to_trace
-from s2s_tasks.arena.exchange_rows import read_rows
+from s2s_tasks.arena.exchange import export_command, import_command
+from s2s_tasks.arena.exchange.formats import PRESETS
+from s2s_tasks.arena.exchange.reading import to_judgements
+from s2s_tasks.arena.exchange.rows import read_rows
+from s2s_tasks.arena.exchange.writing import to_chatbot_arena, to_trace
 from s2s_tasks.arena.log import append, read
 from s2s_tasks.arena.ratings.board import build
 from s2s_tasks.arena.records import Criterion, Judgement, Winner
@@ -73,7 +75,12 @@ def test_trace_is_read(tmp_path: Path) -> None:
         "expression": "both_bad",
         "overall": "tie",
     }
-    assert (found.task, found.judge, found.level, found.domain) == ("pause", "people", None, "")
+    assert (found.task, found.judge, found.level, found.domain) == (
+        "pause",
+        "people",
+        None,
+        "Education",  # where the taxonomy has that task
+    )
     assert json.loads(found.reply) == TRACE[0]
 
 
@@ -85,7 +92,7 @@ def test_chatbot_arena_is_read_and_rated(tmp_path: Path) -> None:
     file = saved(tmp_path / "b.csv", text)
     found = imported(tmp_path, file, "--format", "chatbot-arena")
     assert [row.winners["overall"] for row in found[3:]] == ["first", "both_bad", "first", "tie"]
-    assert found[0].time == "2023-11-14T22:13:20+00:00"
+    assert found[0].time == "2023-11-14T22:13:20.500000+00:00"
     assert [row.judge for row in found[4:]] == ["ann", "bob", "people"]
     fit = build(found, covariates=(), resamples=100).everything.fit
     assert [(rating.system, rating.wins) for rating in fit.ratings] == [("x", 4), ("y", 1)]
@@ -146,7 +153,26 @@ def test_a_manifest_says_what_ids_stand_for(tmp_path: Path) -> None:
     arguments = (tmp_path / "log.jsonl", "-o", out, "--format", "trace", "--manifest", manifest)
     assert run(export_command, *arguments) == 0
     text = "Read this. [style: calm]"
-    assert json.loads(out.read_text()) == [TRACE[0] | {"instruction_text": text}]
+    ours = {"judge": "people", "domain": "education", "task": "pause", "level": 3}
+    ours |= {"language": "en", "time": ""}
+    assert json.loads(out.read_text()) == [TRACE[0] | {"instruction_text": text} | ours]
+
+
+@pytest.mark.parametrize("written", [1700000000, 1700000000000, "1.7e15", "1700000000000000000"])
+def test_times_in_milliseconds_or_finer_are_read(tmp_path: Path, written: object) -> None:
+    row = {"question_id": 1, "model_a": "x", "model_b": "y", "winner": "tie", "tstamp": written}
+    (found,) = imported(tmp_path, saved(tmp_path / "t.json", [row]), "--format", "chatbot-arena")
+    assert found.time == "2023-11-14T22:13:20+00:00"
+
+
+def test_what_is_no_number_is_missing(tmp_path: Path) -> None:
+    text = (
+        '[{"question_id": 7.0, "model_a": " x ", "model_b": "y", "winner": NaN, "tstamp": NaN, '
+        '"level": "2.0", "judge": null}]'
+    )
+    (found,) = imported(tmp_path, saved(tmp_path / "t.json", text), "--format", "chatbot-arena")
+    assert (found.battle.instruction, found.battle.first, found.level) == ("7", "x", 2)
+    assert (found.winners, found.time, found.judge) == ({}, "", "people")
 
 
 # There and back
@@ -185,7 +211,7 @@ def test_export_writes_files_that_import_reads(
     tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log, out = tmp_path / "a.jsonl", tmp_path / f"out.{suffix}"
-    append(log, judged("a", "b"), judged("a", "b", None), judged("a", "a", probe="itself"))
+    append(log, judged("a", "b"), judged("b", "a", None), judged("a", "a", probe="itself"))
     assert run(export_command, log, "-o", out, "--format", "chatbot-arena") == 0
     assert "1 battles; 2 probes or without a verdict" in capsys.readouterr().out
     (found,) = imported(tmp_path, out, "--format", "chatbot-arena")
@@ -219,6 +245,19 @@ def test_export_writes_files_that_import_reads(
         ([], [], "there is a list of nothing"),
         ("{", [], "not what its name says"),
         (TRACE, ["--records", "data"], "nothing is called 'data' in it"),
+        ("[" * 100_000, [], "not what its name says"),
+        *(
+            ([TRACE[0] | {name: value}], ["--format", "trace"], f"record 1: .*{name}.*{told}")
+            for name in ("model_a", "model_b", "instruction_id")
+            for value, told in (
+                (None, "fill it in"),
+                (" ", "fill it in"),
+                (["x"], "neither a"),
+                ("\ud83d", "half a character"),
+            )
+        ),
+        ([TRACE[0] | {"time": "inf"}], ["--format", "trace"], "record 1: time 'inf'"),
+        ([TRACE[0] | {"time": -5}], ["--format", "trace"], "record 1: time '-5'"),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -228,6 +267,19 @@ def test_what_does_not_fit_is_refused(
     with pytest.raises(S2STasksError, match=message):
         run(import_command, file, "-o", tmp_path / "log.jsonl", *arguments)
     assert not (tmp_path / "log.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("q1,x\nq2,x,y,model_a\n", "record 1: nothing is in 'model_b'.*fill it in"),
+        ("q1,x,y,tie\nq2,x,y,tie,\n", "row 2 has more cells than the header.*double quotes"),
+    ],
+)
+def test_csv_rows_of_another_length_are_refused(tmp_path: Path, rows: str, message: str) -> None:
+    file = saved(tmp_path / "f.csv", f"question_id,model_a,model_b,winner\n{rows}")
+    with pytest.raises(S2STasksError, match=message):
+        imported(tmp_path, file, "--format", "chatbot-arena")
 
 
 def test_a_log_is_not_imported_into_twice(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from arena_judgements import judged
 
-from s2s_tasks.arena.log import append, read
+from s2s_tasks.arena.log import alone, append, read
 from s2s_tasks.errors import S2STasksError
 
 WRITER = """
@@ -84,25 +84,101 @@ def test_a_line_that_lacks_only_its_end_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("field", "value"),
     [
-        {"winners": {"overall": "A"}},
-        {"winners": {"beauty": "first"}},
-        {"level": 5},
-        {"battle": {"instruction": "q"}},
-        {"features": {"first_seconds": float("nan")}},
-        {"colour": "blue"},
+        ("judge", None),
+        ("judge", 5),
+        ("judge", ""),
+        ("domain", None),
+        ("task", ["irony"]),
+        ("language", 1),
+        ("level", 5),
+        ("level", 2.0),
+        ("level", True),
+        ("level", "L2"),
+        ("winners", None),
+        ("winners", []),
+        ("winners", {"overall": None}),
+        ("winners", {"overall": ["first"]}),
+        ("winners", {"overall": "A"}),
+        ("winners", {"beauty": "first"}),
+        ("reply", None),
+        ("answers", None),
+        ("answers", {"first": 3}),
+        ("features", None),
+        ("features", []),
+        ("features", {"first_seconds": "x"}),
+        ("features", {"first_seconds": True}),
+        ("features", {"first_seconds": float("nan")}),
+        ("time", None),
+        ("domain", "\ud83d"),
+        ("battle.first", None),
+        ("battle.first", 5),
+        ("battle.second", ""),
+        ("battle.instruction", ["q"]),
+        ("battle.propensity", 0),
+        ("battle.propensity", True),
+        ("battle.seed", None),
+        ("battle.probe", "foo"),
+        ("battle.probe", ""),
+        ("battle.colour", "blue"),
+        ("battle", []),
+        ("colour", "blue"),
     ],
 )
-def test_other_broken_lines_are_refused(tmp_path: Path, change: dict[str, object]) -> None:
+def test_a_broken_field_is_named(tmp_path: Path, field: str, value: object) -> None:
     path = tmp_path / "log.jsonl"
     append(path, judged("a", "b"))
-    line = json.loads(path.read_text()) | change
+    line = json.loads(path.read_text())
+    *inside, name = field.split(".")
+    (line[inside[0]] if inside else line)[name] = value
     path.write_text(path.read_text() + json.dumps(line) + "\n")
     lines = read(path)
     next(lines)
-    with pytest.raises(S2STasksError, match=r"log\.jsonl, line 2: not a judgement"):
+    with pytest.raises(S2STasksError, match=rf"log\.jsonl, line 2: not a judgement .*{name}"):
         next(lines)
+
+
+def test_a_missing_field_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"battle": {"instruction": "q"}}\n')
+    with pytest.raises(S2STasksError, match=r"line 1: not a judgement .*'first'"):
+        list(read(path))
+
+
+def test_half_a_character_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    written = [replace(judged("a", "b"), reply="cut off: \ud83d 甲"), judged("小明", "b")]
+    append(path, *written)
+    assert list(read(path)) == written
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from s2s_tasks.arena.log import alone
+with alone(Path(sys.argv[1]), "ears"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_judge_is_asked_for_a_log_by_one_process(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "log.jsonl"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    refused = pytest.raises(S2STasksError, match="another process is putting battles to ears")
+    with refused, alone(path, "ears"):
+        pass
+    with alone(path, "other ears"), alone(tmp_path / "other.jsonl", "ears"):
+        append(path, judged("a", "b"))
+    holder.kill()
+    holder.communicate()
+    with alone(path, "ears"), refused, alone(path, "ears"):
+        pass
+    assert [file.name for file in path.parent.iterdir()] == ["log.jsonl"]
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "3", "", "null"])

@@ -73,10 +73,12 @@ def test_jsonl_csv_and_parquet_are_read_alike(folder: Path) -> None:
     assert read(folder / "m.parquet") == found
 
 
-def test_parquet_may_embed_recordings(folder: Path) -> None:
+@pytest.mark.parametrize("listed", [True, False])
+def test_parquet_may_embed_recordings(folder: Path, listed: bool) -> None:
+    sounds = [{"bytes": tone(200.0 + n), "path": f"{n}"} for n in range(5)]
     rows = [
-        {**SPARE, "id": str(n), "level": 1, "audio": [{"bytes": tone(200.0 + n), "path": f"{n}"}]}
-        for n in range(5)
+        {**SPARE, "id": str(n), "level": 1, "audio": [sound] if listed else sound}
+        for n, sound in enumerate(sounds)
     ]
     pq.write_table(pa.Table.from_pylist(rows), folder / "m.parquet", row_group_size=2)
     for number, instruction in enumerate(read(folder / "m.parquet")):
@@ -93,6 +95,44 @@ def test_levels_of_the_first_version_need_saying(folder: Path, written: object) 
     assert read(path)[0].level == 4
     with pytest.raises(ManifestError, match="there are L0 to L3"):
         read(path, old_levels=True)
+
+
+@pytest.mark.parametrize("written", [2.0, "2.0", " l2 "])
+def test_levels_may_be_written_as_fractions(folder: Path, written: object) -> None:
+    assert read(write(folder, {**SPARE, "level": written}))[0].level == 2
+
+
+def test_what_names_a_path_as_the_hub_does_is_read(folder: Path) -> None:
+    for audio in ({"path": "sounds/2.wav"}, [{"bytes": None, "path": "sounds/2.wav"}]):
+        (one,) = read(write(folder, {**SPARE, "id": 0, "level": 1, "audio": audio}))
+        assert (one.id, one.audio.path) == ("0", str(folder / "sounds/2.wav"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"audio": "a\0b"}, r"row 1 \(2\): audio 'a.x00b': embedded null byte"),
+        ({"level": "9" * 5000}, r"row 1 \(2\): level '9+\.\.\.9+': there are L1 to L4"),
+        ({"level": True}, "level 'True'"),
+        ({"level": ["1"]}, "level: .* neither a text nor a number"),
+        ({"id": ["2"]}, "id: .* neither a text nor a number"),
+        ({"id": " "}, r"row 1 \(no id\): id missing"),
+        ({"id": float("nan")}, r"row 1 \(no id\): id missing"),
+        ({"cue": "[" * 100_000}, "cue is no JSON object"),
+    ],
+)
+def test_odd_values_are_refused(folder: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ManifestError, match=message):
+        read(write(folder, {**SPARE, "level": 1, **change}))
+
+
+@pytest.mark.parametrize("end", [", world", ","])
+def test_csv_rows_with_more_cells_than_the_header_are_refused(folder: Path, end: str) -> None:
+    lines = ["id,audio,language,domain,task,level,text"]
+    lines += [f"{n},sounds/2.wav,en,X,y,1,Hello{end if n else ''}" for n in range(2)]
+    (folder / "m.csv").write_text("\n".join(lines), "utf-8")
+    with pytest.raises(ManifestError, match="row 2 has more cells than the header; put a text"):
+        read(folder / "m.csv")
 
 
 def test_all_that_is_amiss_is_named(folder: Path) -> None:
@@ -120,7 +160,7 @@ def test_all_that_is_amiss_is_named(folder: Path) -> None:
             "cue is no",
             "split 'test'",
             "row 7 (f): the id is taken",
-            "neither a path nor a list",
+            "neither a path nor one recording",
         ],
         strict=True,
     ):
@@ -132,6 +172,7 @@ def test_all_that_is_amiss_is_named(folder: Path) -> None:
     [
         ("m.jsonl", "[1]\n", "line 1 is not a JSON object"),
         ("m.jsonl", "{", "cannot be read"),
+        ("m.jsonl", "[" * 100_000, "cannot be read"),
         ("m.jsonl", "\n", "no instructions are in it"),
         ("m.parquet", "x", "cannot be read"),
         ("m.txt", "", "is a .jsonl, .csv or .parquet file"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s2s_tasks.arena.matching import Kind, Matching, Matchmaker, Pair, refuse_own_contest
+from s2s_tasks.arena.contest.matching import Kind, Matching, Matchmaker, Pair, refuse_own_contest
 from s2s_tasks.arena.records import Battle, Judgement, Winner
 from s2s_tasks.errors import S2STasksError
 
@@ -157,9 +157,25 @@ def test_probes_teach_nothing() -> None:
         ("gemini-2.5-pro", []),
         ("Gemini 2.5 Pro", []),
         ("x", ["google/gemini-2.5-pro@main:bf16:abc"]),
+        ("ＧＥＭＩＮＩ 2.5 pro", []),
     ],
 )
 def test_no_judge_in_its_own_contest(system: str, names: list[str]) -> None:
     with pytest.raises(S2STasksError, match="cannot judge a contest that it is in, as"):
         refuse_own_contest("gemini-2.5-pro", {"other": [], system: names})
     refuse_own_contest("gemini-2.5-flash", {system: names})
+
+
+@pytest.mark.parametrize(
+    ("judge", "system"), [("裁判", "系统一"), ("🎤", "🎧"), ("की", "का"), ("vos/裁判", "vos/评委")]
+)
+def test_names_in_any_script_are_told_apart(judge: str, system: str) -> None:
+    refuse_own_contest(judge, {system: []})
+    with pytest.raises(S2STasksError, match="call it otherwise: NAME=PATH"):
+        refuse_own_contest(judge, {system: [], judge: []})
+
+
+def test_where_models_are_known_the_name_does_not_matter() -> None:
+    refuse_own_contest("signal", {"signal": ["hub/other"]})
+    with pytest.raises(S2STasksError, match="as calm: leave those answers out, or name another"):
+        refuse_own_contest("signal", {"calm": ["hub/Signal"]})

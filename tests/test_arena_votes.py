@@ -1,80 +1,27 @@
-"""The voting page without a page: who judges what, and what is kept."""
+"""The voting page's store: what is kept, and what comes back of it."""
 
 from __future__ import annotations
 
 import json
-import socket
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
-import soundfile
-from hypothesis import given
-from hypothesis import strategies as st
+from arena_page import prepared
 
 from s2s_tasks.arena.page.counts import board
-from s2s_tasks.arena.page.serve import by_system, greeting, prepare, read_battles
-from s2s_tasks.arena.page.sounds import anonymous
-from s2s_tasks.arena.page.store import Progress, Store
+from s2s_tasks.arena.page.preparing import by_system, prepare
+from s2s_tasks.arena.page.rows import Progress
+from s2s_tasks.arena.page.store import Store
 from s2s_tasks.arena.page.votes import drafts, votes
-from s2s_tasks.arena.page.work import deal, unordered
+from s2s_tasks.arena.page.work import unordered
 from s2s_tasks.arena.records import CRITERIA, Answer, Battle, Instruction, Judgement
-from s2s_tasks.audio import Audio, decode_channels, probe
+from s2s_tasks.audio import Audio
 from s2s_tasks.errors import S2STasksError
-
-NAMES = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=5, unique=True)
-COUNTS = st.integers(0, 40)
-SHARES = st.floats(0, 1)
-
-
-def keys(count: int) -> list[str]:
-    return [f"battle {number}" for number in range(count)]
-
-
-@given(COUNTS, NAMES, SHARES)
-def test_every_battle_is_judged_and_a_share_of_them_twice(
-    count: int, names: list[str], share: float
-) -> None:
-    dealt = deal(keys(count), names, share)
-    assert len(set(dealt)) == len(dealt)
-    times = Counter(Counter(battle for _, battle in dealt).values())
-    doubled = round(share * count) if len(names) > 1 else 0
-    assert (times[1], times[2]) == (count - doubled, doubled)
-
-
-@given(COUNTS, NAMES, SHARES)
-def test_work_is_split_evenly_and_follows_from_names_alone(
-    count: int, names: list[str], share: float
-) -> None:
-    dealt = deal(keys(count), names, share)
-    load = Counter(name for name, _ in dealt)
-    assert max(load[name] for name in names) - min(load[name] for name in names) <= 1
-    assert dealt == deal(keys(count)[::-1], names[::-1], share)
-
-
-@given(COUNTS, NAMES, SHARES)
-def test_a_deal_goes_on_where_it_stopped(count: int, names: list[str], share: float) -> None:
-    first = deal(keys(count), names, share)
-    held = {battle: [name for name, other in first if other == battle] for battle in keys(count)}
-    assert deal(keys(count), names, share, held) == []
-    assert deal(keys(count), ["a new one"], 0.0, held) == []
-
-
-def test_what_one_skipped_another_gets() -> None:
-    assert deal(["x"], ["anna", "ben"], 0.0, refused={"x": ["anna"]}) == [("ben", "x")]
-    assert deal(["x"], ["anna"], 0.0, refused={"x": ["anna"]}) == []
-
-
-def test_a_share_lies_between_nothing_and_all() -> None:
-    with pytest.raises(ValueError, match="share"):
-        deal(["x"], ["anna"], 1.5)
-
-
-# The store
 
 
 @pytest.fixture
@@ -115,7 +62,12 @@ def links(
     answers: dict[str, dict[str, Answer]],
     battles: list[Battle],
 ) -> dict[str, str]:
-    return prepare(store, instructions.values(), answers, battles, ["anna", "ben"], share=0.5)
+    return prepared(store, instructions.values(), answers, battles, ["anna", "ben"], share=0.5)
+
+
+def invited(store: Store, *names: str, **options: Any) -> dict[str, str]:
+    with store.invite(names, **options) as links:
+        return links
 
 
 def test_a_pair_in_both_orders_is_one_battle(
@@ -161,8 +113,8 @@ def test_links_are_shown_once_and_kept_as_hashes(
     assert store.annotator(tokens["the leaderboard"]) is None
     assert store.opens_leaderboard(tokens["the leaderboard"])
     assert not store.opens_leaderboard(tokens["anna"])
-    assert prepare(store, [], {}, [], ["anna", "ben"]) == {}
-    renewed = prepare(store, [], {}, [], [], renew=["anna"])
+    assert invited(store, "anna", "ben") == {}
+    renewed = invited(store, renew=["anna"])
     assert set(renewed) == {"anna", "the leaderboard"}
     assert store.annotator(tokens["anna"]) is None
     assert not store.opens_leaderboard(tokens["the leaderboard"])
@@ -173,7 +125,10 @@ def test_someone_must_vote_and_be_known(store: Store) -> None:
     with pytest.raises(S2STasksError, match="--annotators"):
         prepare(store, [], {}, [], [])
     with pytest.raises(S2STasksError, match="carl"):
-        prepare(store, [], {}, [], ["anna"], renew=["carl"])
+        invited(store, "anna", renew=["carl"])
+    with pytest.raises(S2STasksError, match="link of its own"):
+        invited(store, "anna", "the leaderboard")
+    assert store.annotators() == []
 
 
 def test_a_vote_comes_back_as_it_was_heard(
@@ -226,6 +181,50 @@ def test_of_many_votes_on_one_battle_the_first_stays(
     assert kept.reply == str(added.index(True))
 
 
+def test_of_many_corrections_at_once_the_first_stays(
+    store: Store, links: dict[str, str], tmp_path: Path
+) -> None:
+    assignment = store.next("anna")
+    assert assignment is not None
+    assert store.last("anna") is None
+    store.record(assignment.id, "vote", "", winners=dict.fromkeys(CRITERIA, "tie"))  # type: ignore[arg-type]
+
+    def correct(number: int) -> bool:
+        return store.record(assignment.id, str(number), "", skipped="other", revision=1)
+
+    with ThreadPoolExecutor(8) as pool:
+        added = list(pool.map(correct, range(32)))
+    assert sum(added) == 1
+    last = store.last("anna")
+    assert last is not None
+    assert (last.assignment, last.skipped, last.winners) == (assignment, "other", {})
+    assert (last.reply, last.revision) == (str(added.index(True)), 2)
+    assert list(votes(tmp_path / "votes.sqlite")) == []
+    assert store.progress("anna") == Progress(voted=0, skipped=1, assigned=3)
+
+    winners = dict.fromkeys(CRITERIA, "first")
+    assert not store.record(assignment.id, "late", "", winners=winners, revision=1)  # type: ignore[arg-type]
+    assert not store.record(assignment.id, "early", "", winners=winners, revision=3)  # type: ignore[arg-type]
+    assert store.record(assignment.id, "last", "", winners=winners, revision=2)  # type: ignore[arg-type]
+    (vote,) = votes(tmp_path / "votes.sqlite")
+    assert (vote.reply, vote.winners) == ("last", winners)
+
+
+def test_the_last_is_the_last_in_order_and_not_by_the_clock(
+    store: Store, links: dict[str, str]
+) -> None:
+    for time in ("2030", "2020"):
+        assignment = store.next("anna")
+        assert assignment is not None
+        store.record(assignment.id, time, "", skipped="other")
+        with store.engine.begin() as connection:
+            connection.exec_driver_sql(
+                "UPDATE votes SET time = ? WHERE assignment = ?", (time, assignment.id)
+            )
+    last = store.last("anna")
+    assert last is not None and last.reply == "2020"
+
+
 def test_annotators_vote_at_once(store: Store, links: dict[str, str]) -> None:
     def vote_all(name: str) -> None:
         while assignment := store.next(name):
@@ -244,13 +243,13 @@ def test_what_was_looked_at_stays_when_work_is_split_anew(
 ) -> None:
     before = store.next("anna")
     assert before is not None
-    prepare(store, [], {}, [], ["anna", "ben", "carl"], share=0.0)
+    invited(store, "anna", "ben", "carl", share=0.0)
     assert store.next("anna") == before == store.next("anna")
     assigned = [store.progress(name).assigned for name in ("anna", "ben", "carl")]
     assert sum(assigned) == 4 and max(assigned) == 2
 
     store.record(before.id, "", "", skipped="language")
-    prepare(store, [], {}, [], ["ben"], share=0.0)  # anna went home, and carl
+    invited(store, "ben", share=0.0)  # anna went home, and carl
     assert store.progress("anna") == Progress(voted=0, skipped=1, assigned=1)
     assert store.progress("ben") == Progress(voted=0, skipped=0, assigned=4)
     assert store.next("anna") is None
@@ -272,63 +271,6 @@ def test_an_assignment_and_a_recording_are_found_by_their_ids_alone(
         assert found is not None
         assert (found.battle, found.role) == (assignment.battle, role)
     assert store.sound("../votes.sqlite") is None
-
-
-def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("not a database, and long enough to be looked at " * 9)
-    with pytest.raises(S2STasksError, match=r"notes\.txt"):
-        Store.open(path)
-    with pytest.raises(S2STasksError, match="no such file"):
-        next(votes(tmp_path / "missing.sqlite"))
-    with pytest.raises(S2STasksError, match="written to"):
-        Store.open(tmp_path / "no folder" / "votes.sqlite")
-
-
-# What goes in and out
-
-
-def test_battles_are_read_bare_or_out_of_a_log(tmp_path: Path) -> None:
-    battle = {"instruction": "q1", "first": "one", "second": "two", "propensity": 1, "seed": 0}
-    path = tmp_path / "battles.jsonl"
-    path.write_text(f"{json.dumps(battle)}\n{json.dumps({'battle': battle, 'judge': 'x'})}\n")
-    assert read_battles(path) == [Battle("q1", "one", "two", 1, 0)] * 2
-    path.write_text(f"{json.dumps(battle)}\n[1]\n")
-    with pytest.raises(S2STasksError, match="line 2"):
-        read_battles(path)
-    with pytest.raises(S2STasksError, match="cannot read"):
-        read_battles(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("host", "where", "warns"),
-    [
-        ("127.0.0.1", "http://127.0.0.1:80", False),
-        ("::1", "http://[::1]:80", False),
-        ("localhost", "http://localhost:80", False),
-        ("192.0.2.1", "http://192.0.2.1:80", True),
-        ("0.0.0.0", f"http://{socket.gethostname()}:80", True),
-    ],
-)
-def test_links_are_printed_and_other_machines_warned_of(host: str, where: str, warns: bool) -> None:
-    lines = greeting({"anna": "/vote/x"}, host, 80)
-    assert lines[-1] == f"  anna: {where}/vote/x"
-    assert lines[0].startswith("Beware") == warns
-
-
-def test_a_served_recording_is_its_sound_alone(tmp_path: Path) -> None:
-    path = tmp_path / "secret-system.flac"
-    signal = np.random.default_rng(0).uniform(-0.5, 0.5, size=(4000, 2))
-    with soundfile.SoundFile(path, "w", 22050, 2, format="FLAC", subtype="PCM_16") as file:
-        file.title = file.artist = "secret-system"
-        file.write(signal)
-    audio = probe(path)
-    served = anonymous(audio, tmp_path)
-    data = served.read_bytes()
-    assert b"secret" in path.read_bytes() and b"secret" not in data
-    assert len(data) == 44 + 4000 * 2 * 2  # a header that tells nothing, and samples
-    assert probe(served).sampling_rate == 22050
-    assert np.array_equal(decode_channels(data, ""), decode_channels(path.read_bytes(), ""))
 
 
 def test_the_board_counts_what_was_decided(

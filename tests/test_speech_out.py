@@ -22,6 +22,7 @@ from s2s_tasks.adapters.contract import AdapterError, Reply
 from s2s_tasks.adapters.hf import HFAdapter
 from s2s_tasks.adapters.tts.choosing import load_engine
 from s2s_tasks.arena.answers import AnswerError, read_answers, read_entries
+from s2s_tasks.arena.elsewhere import models_of
 from s2s_tasks.audio import Audio
 from s2s_tasks.models import SpeechCascade, SpeechHF
 from s2s_tasks.prompt import Prompt
@@ -90,7 +91,8 @@ def test_a_cascade_speaks_into_a_folder(
             "status": "ok",
             "transcript": text,
         }
-    assert answers[0].system == model.adapter.name
+    assert answers[0].system == "out"  # short, and the user's own name for it
+    assert models_of(str(folder)) == {model.adapter.name}
     assert "beeper.py" in model.adapter.name
     assert model.adapter.fingerprint != cascade().adapter.fingerprint
 

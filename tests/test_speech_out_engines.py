@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shutil
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import beeper
+import numpy as np
 import pytest
 import torch
 
 from s2s_tasks.adapters.contract import AdapterError
+from s2s_tasks.adapters.tts import packages
 from s2s_tasks.adapters.tts.choosing import load_engine
+from s2s_tasks.demo.weights import model_folder
 
 CPU = torch.device("cpu")
 
@@ -76,8 +78,27 @@ def test_commands_that_are_wrong(template: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "package"), [("kokoro", "kokoro"), ("piper", "piper-tts")])
-def test_packages_that_are_not_there(name: str, package: str) -> None:
-    if find_spec(name) is not None:
-        pytest.skip(f"{name} is installed")
+def test_packages_that_are_not_there(
+    name: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packages, "find_spec", lambda module: None)
     with pytest.raises(AdapterError, match=f"pip install {package}"):
         load_engine(name, None, None, CPU)
+
+
+@pytest.mark.weights
+def test_a_voice_of_piper() -> None:
+    voice = str(model_folder("piper-joe") / "voice.onnx")
+    text = "Good morning. The train to the coast leaves in ten minutes."
+    torch.manual_seed(7)
+    calm, hasty = (load_engine("piper", voice, speed, CPU) for speed in (None, 2))
+    said = calm.reply(text)
+    assert (said.sampling_rate, said.seed, said.error) == (22_050, 7, "")
+    assert 2 * 22_050 < len(said.waveform) < 6 * 22_050
+    assert 0.4 < len(hasty.reply(text).waveform) / len(said.waveform) < 0.7
+    # The same seed says the same, whatever was said before; another one does not.
+    np.testing.assert_array_equal(calm.reply(text).waveform, said.waveform)
+    torch.manual_seed(8)
+    assert not np.array_equal(calm.reply(text).waveform, said.waveform)
+    with pytest.raises(AdapterError, match="cannot be loaded"):
+        load_engine("piper", f"{voice}.json", None, CPU)

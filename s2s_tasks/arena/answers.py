@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import numpy as np
 import soundfile
+from scipy.io import wavfile
 
+from s2s_tasks.arena.files import write_whole
 from s2s_tasks.arena.records import Answer, Status
-from s2s_tasks.audio import Audio, AudioError, Waveform, is_silent, probe
+from s2s_tasks.arena.silence import LOWEST, is_nothing, is_soundless
+from s2s_tasks.audio import Audio, AudioError, Waveform, probe
 from s2s_tasks.errors import S2STasksError
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
@@ -37,6 +39,7 @@ class Entry:
     """The JSON file of one answer."""
 
     system: str
+    """As it is called in battles: the folder's name."""
     instruction: str
     """Its id."""
     status: Status
@@ -55,6 +58,8 @@ class Entry:
     """Why a failed answer failed."""
     request: str = ""
     """Changes with what was asked, and how: hexadecimal digits; empty where it is not known."""
+    model: str = ""
+    """As its user named it; empty where it is not known."""
 
 
 def file_stem(identifier: str) -> str:
@@ -81,6 +86,7 @@ def write_answer(
     fingerprint: str = "",
     error: str = "",
     request: str = "",
+    model: str = "",
 ) -> Answer:
     """Write one answer, in place of an earlier one to the same instruction.
 
@@ -95,6 +101,7 @@ def write_answer(
         fingerprint: of the model.
         error: why there is no answer; makes it a failed one.
         request: changes with what was asked, and how.
+        model: as its user named it.
 
     Raises:
         AnswerError: when there is neither sound, text nor error, or values are not finite.
@@ -108,12 +115,12 @@ def write_answer(
     if encoded is None:
         path.unlink(missing_ok=True)
     else:
-        _write(path, encoded)
+        write_whole(path, encoded)
     audio = None if encoded is None else probe(path)
     entry = Entry(
         system=system,
         instruction=instruction,
-        status=_status(system, instruction, waveform, transcript, error),
+        status=_status(system, instruction, waveform, sampling_rate, transcript, error),
         transcript=transcript,
         seconds=audio.seconds if audio else 0.0,
         sampling_rate=audio.sampling_rate if audio else None,
@@ -122,9 +129,10 @@ def write_answer(
         fingerprint=fingerprint,
         error=error,
         request=request,
+        model=model,
     )
     text = json.dumps(asdict(entry), ensure_ascii=False, indent=2)
-    _write(path.with_suffix(".json"), f"{text}\n".encode())
+    write_whole(path.with_suffix(".json"), f"{text}\n".encode())
     return _answer(entry, audio)
 
 
@@ -144,6 +152,17 @@ def is_answered(folder: Path, instruction: str, fingerprint: str) -> bool:
             "name another folder, or remove this one"
         )
     return entry.status != "failed"
+
+
+def has_entries(folder: Path) -> bool:
+    """Tell whether `write_answer` wrote here: whether any JSON file is one of an answer."""
+    for path in folder.glob("*.json"):
+        try:
+            read_entry(path)
+        except AnswerError:
+            continue
+        return True
+    return False
 
 
 def read_entries(folder: Path) -> list[Entry]:
@@ -180,17 +199,10 @@ def read_answers(folder: Path) -> list[Answer]:
         except (AnswerError, AudioError) as error:
             faults.append(str(error))
     if faults:
+        head = f"{folder}: {len(faults)} answer(s) cannot be used:"
         more = [f"… and {len(faults) - _SHOWN} more"] if len(faults) > _SHOWN else []
-        raise AnswerError(
-            "\n".join(
-                [
-                    f"{folder}: {len(faults)} answer(s) cannot be used:",
-                    *faults[:_SHOWN],
-                    *more,
-                    "Remove their JSON files and let the system answer again.",
-                ]
-            )
-        )
+        remedy = "Remove their JSON files and let the system answer again."
+        raise AnswerError("\n".join([head, *faults[:_SHOWN], *more, remedy]))
     return answers
 
 
@@ -202,28 +214,30 @@ def read_entry(path: Path) -> Entry:
     """
     try:
         entry = Entry(**json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        _refuse_types(entry)
+        stem = file_stem(entry.instruction)
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         needed = ", ".join(field.name for field in fields(Entry))
         raise AnswerError(
             f"{path}: not the JSON file of an answer ({error}); it holds {needed}"
         ) from error
     if entry.status not in get_args(Status):
         raise AnswerError(f"{path}: status {entry.status!r} is none of {get_args(Status)}")
-    if path.stem != file_stem(entry.instruction):
+    if path.stem != stem:
         raise AnswerError(
-            f"{path}: the answer to {entry.instruction!r} is called "
-            f"{file_stem(entry.instruction)}.json; was it renamed?"
+            f"{path}: the answer to {entry.instruction!r} is called {stem}.json; was it renamed?"
         )
     return entry
 
 
-def is_soundless(audio: Audio) -> bool:
-    """Tell whether a recording holds nothing to hear.
-
-    Raises:
-        AudioError: when it does not decode.
-    """
-    return is_silent(audio.load(audio.sampling_rate))
+def _refuse_types(entry: Entry) -> None:
+    for name, hint in get_type_hints(Entry).items():
+        value = getattr(entry, name)
+        kind = str if name == "status" else float | int if hint is float else hint
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is {value!r}")
+    if not entry.system:
+        raise ValueError("system is empty")
 
 
 def _paths(folder: Path) -> Iterator[Path]:
@@ -253,12 +267,17 @@ def _answer(entry: Entry, audio: Audio | None) -> Answer:
 
 
 def _status(
-    system: str, instruction: str, waveform: Waveform | None, transcript: str, error: str
+    system: str,
+    instruction: str,
+    waveform: Waveform | None,
+    sampling_rate: int | None,
+    transcript: str,
+    error: str,
 ) -> Status:
     if error:
         return "failed"
     if waveform is not None:
-        return "silent" if is_silent(waveform) else "ok"
+        return "silent" if is_nothing(waveform, sampling_rate or LOWEST) else "ok"
     if transcript:
         return "text_only"
     raise AnswerError(
@@ -274,21 +293,10 @@ def _encode(waveform: Waveform, sampling_rate: int | None, name: str) -> bytes |
         raise AnswerError(f"{name} holds values that are not finite numbers")
     if not len(waveform):
         return None
-    loud = float(np.abs(waveform).max()) > 1
     file = io.BytesIO()
-    subtype = "FLOAT" if loud else "PCM_16"
-    soundfile.write(file, waveform, sampling_rate, format="WAV", subtype=subtype)
+    if float(np.abs(waveform).max()) > 1:
+        # soundfile would note the time in a file of floats, and the same speech hash otherwise.
+        wavfile.write(file, sampling_rate, waveform.astype(np.float32))
+    else:
+        soundfile.write(file, waveform, sampling_rate, format="WAV", subtype="PCM_16")
     return file.getvalue()
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file that appears under its name only when it is whole."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -55,7 +55,10 @@ def loudness(signal: Waveform, sampling_rate: int) -> float:
     """Return the integrated loudness of `[frames]` in LUFS (ITU-R BS.1770-4).
 
     A signal shorter than what the standard measures at a time is repeated: its level is the same.
+    One without frames is silent.
     """
+    if not len(signal):
+        return QUIETEST
     shortest = int(np.ceil(_BLOCK * sampling_rate))
     if len(signal) < shortest:
         signal = np.tile(signal, -(-shortest // len(signal)))
@@ -68,7 +71,7 @@ def loudness(signal: Waveform, sampling_rate: int) -> float:
 
 def silence_share(signal: Waveform) -> float:
     """Return the share of frames, 10 ms apart, 40 dB or more below the loudest; at 16 kHz."""
-    if is_silent(signal):
+    if not len(signal) or is_silent(signal):
         return 1.0
     level = _levels(signal)
     return float(np.mean(level <= level.max() - _QUIET))
@@ -80,7 +83,7 @@ def syllable_rate(signal: Waveform) -> float:
     After de Jong and Wempe (2009), doi:10.3758/BRM.41.2.385, without their test for voicing: the
     intensity is that of 300 to 3,000 Hz, where vowels are. Pauses count as time.
     """
-    if is_silent(signal) or len(signal) < _FRAME:
+    if len(signal) < _FRAME or is_silent(signal):
         return 0.0
     band = butter(4, (300, 3000), "bandpass", fs=RATE, output="sos")
     padding = min(27, len(signal) - 1)

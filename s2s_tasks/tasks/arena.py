@@ -18,7 +18,7 @@ from s2s_tasks.audio import Audio
 from s2s_tasks.errors import S2STasksError
 from s2s_tasks.tasks.arena_results import answer_metrics
 
-OPTIONS = ("data", "old_levels", "answer_asr")
+OPTIONS = ("data", "old_levels", "language", "answer_asr")
 """What `--metadata` may say as well as the YAML's `dataset_kwargs`."""
 
 
@@ -28,7 +28,7 @@ class ArenaTask(ConfigurableTask):
     - `mini`: those embedded in the package instead of a manifest's
     - `data`: the manifest, or its folder; the environment variable `S2S_ARENA_DATA` says it too
     - `old_levels`: its levels are L0 to L3 of the first version
-    - `domain`, `level`: only those of one domain and of one level
+    - `domain`, `level`, `language`: only those of one domain, level, language (ISO 639-1)
     - `answer_asr`: a recognizer of transformers, whose transcript of an answer is held against the
       model's own text
     """
@@ -48,16 +48,19 @@ class ArenaTask(ConfigurableTask):
             mini=bool(options.get("mini")),
             old_levels=bool(options.get("old_levels")),
         )
-        domain, level = options.get("domain"), options.get("level")
+        domain, level, language = (options.get(key) for key in ("domain", "level", "language"))
         asked = [
             instruction
             for instruction in instructions
-            if domain in (None, instruction.domain) and level in (None, instruction.level)
+            if domain in (None, instruction.domain)
+            and level in (None, instruction.level)
+            and language in (None, instruction.language)
         ]
         if not asked:
             raise S2STasksError(
                 f"{self.config.task}: none of the {len(instructions)} instructions is of "
-                f"{domain or 'any domain'}, {f'L{level}' if level else 'any level'}. "
+                f"{domain or 'any domain'}, {f'L{level}' if level else 'any level'}, "
+                f"{f'language {language}' if language else 'any language'}. "
                 f"What to do: run the tasks that have some, or s2s_arena_all, which asks all."
             )
         self.config.metadata = metadata | {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from s2s_tasks.arena.cells import csv_rows, text_of
 from s2s_tasks.arena.records import Instruction, Level
 from s2s_tasks.audio import Audio, AudioError, probe, probe_bytes
 from s2s_tasks.errors import S2STasksError
@@ -22,6 +24,8 @@ REQUIRED = ("id", "audio", "language", "domain", "task", "level")
 OPTIONAL = ("text", "split", "evaluation")
 MAPPINGS = ("cue", "target")
 SPLITS = ("", "seed", "augment")
+LEVELS = ("0", "1", "2", "3", "4")
+"""Old and new ones, without the letter."""
 _SHOWN = 10
 
 Row = Mapping[str, Any]
@@ -35,9 +39,9 @@ def read(path: Path | None = None, *, old_levels: bool = False) -> list[Instruct
     """Return the instructions of a manifest, in its order.
 
     Its fields are those of `Instruction`: `id`, `audio`, `language`, `domain`, `task` and `level`
-    have to be there. `audio` is a path, relative to the manifest; in Parquet it may also be a list
-    of one embedded recording, `{bytes, path}`. `cue` and `target` are objects, or their items are
-    fields of their own: `cue.emotion`. Domains and tasks may be any.
+    have to be there. `audio` is a path, relative to the manifest, or `{path}`; in Parquet it may
+    also be an embedded recording, `{bytes, path}`, or a list of one. `cue` and `target` are
+    objects, or their items are fields of their own: `cue.emotion`. Domains and tasks may be any.
 
     Args:
         path: a JSONL, CSV or Parquet file, or a folder with a `manifest` of these; None for the
@@ -54,7 +58,8 @@ def read(path: Path | None = None, *, old_levels: bool = False) -> list[Instruct
         try:
             instruction = _instruction(row, number - 1, file, old_levels)
         except (ManifestError, AudioError) as error:
-            faults.append(f"row {number} ({row.get('id') or 'no id'}): {error}")
+            name = "no id" if _is_empty(row.get("id")) else row["id"]
+            faults.append(f"row {number} ({name}): {error}")
             continue
         if instruction.id in found:
             faults.append(f"row {number} ({instruction.id}): the id is taken")
@@ -85,13 +90,13 @@ def _rows(path: Path) -> Iterable[Row]:
         match path.suffix.lower():
             case ".csv":
                 with path.open(encoding="utf-8-sig", newline="") as file:
-                    return list(csv.DictReader(file))
+                    return csv_rows(file)
             case ".jsonl":
                 return list(_lines(path))
             case ".parquet":
                 table = pq.read_table(path)
                 return cast(list[Row], table.to_pylist())
-    except (OSError, ValueError, csv.Error, pa.ArrowException) as error:
+    except (OSError, ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error
     raise ManifestError(f"{path}: a manifest is a .jsonl, .csv or .parquet file")
 
@@ -107,43 +112,59 @@ def _lines(path: Path) -> Iterator[Row]:
 
 
 def _instruction(row: Row, index: int, file: Path, old_levels: bool) -> Instruction:
-    missing = [name for name in REQUIRED if row.get(name) in (None, "")]
+    missing = [name for name in REQUIRED if _is_empty(row.get(name))]
     if missing:
         raise ManifestError(f"{', '.join(missing)} missing")
-    texts = {name: str(row.get(name) or "") for name in OPTIONAL}
+    texts = {name: _text(row, name) for name in OPTIONAL}
     if texts["split"] not in SPLITS:
         raise ManifestError(f"split {texts['split']!r}: seed, augment or nothing")
     return Instruction(
-        id=str(row["id"]),
+        id=_text(row, "id"),
         audio=_audio(row["audio"], index, file),
-        language=str(row["language"]),
-        domain=str(row["domain"]),
-        task=str(row["task"]),
-        level=_level(row["level"], old_levels),
+        language=_text(row, "language"),
+        domain=_text(row, "domain"),
+        task=_text(row, "task"),
+        level=_level(_text(row, "level"), old_levels),
         cue=_mapping(row, "cue"),
         target=_mapping(row, "target"),
         **texts,
     )
 
 
+def _is_empty(value: object) -> bool:
+    return value is None or value != value or (isinstance(value, str) and not value.strip())
+
+
+def _text(row: Row, name: str) -> str:
+    try:
+        return text_of(row.get(name))
+    except ValueError as error:
+        raise ManifestError(f"{name}: {error}") from error
+
+
 def _audio(value: object, index: int, file: Path) -> Audio:
-    if isinstance(value, str):
-        return probe(file.parent / value)
     match value:
         case [{"bytes": bytes(data)}]:
             return probe_bytes(data, path=str(file), cell=f"audio/{index}/0")
-    raise ManifestError("audio is neither a path nor a list of one recording {bytes, path}")
+        case {"bytes": bytes(data)}:
+            return probe_bytes(data, path=str(file), cell=f"audio/{index}")
+        case str(path) | {"path": str(path)} | [{"path": str(path)}]:
+            try:
+                return probe(file.parent / path)
+            except ValueError as error:
+                raise ManifestError(f"audio {path!r}: {error}") from error
+    raise ManifestError("audio is neither a path nor one recording {bytes, path}")
 
 
-def _level(value: object, old: bool) -> Level:
+def _level(value: str, old: bool) -> Level:
     """Return 1 to 4 from `L1` to `L4`, with or without the letter; old ones are one lower."""
-    written = str(value).strip().upper().removeprefix("L")
-    level = int(written) + old if written.isdecimal() else 0
+    written = value.strip().upper().removeprefix("L").removesuffix(".0")
+    level = LEVELS.index(written) + old if written in LEVELS else 0
     if 1 <= level <= 4:
         return cast(Level, level)
     names = "L0 to L3" if old else "L1 to L4"
     hint = "; those of the first version need --old-levels" if written == "0" and not old else ""
-    raise ManifestError(f"level {value!r}: there are {names}{hint}")
+    raise ManifestError(f"level {reprlib.repr(value)}: there are {names}{hint}")
 
 
 def _mapping(row: Row, name: str) -> dict[str, str]:
@@ -151,7 +172,7 @@ def _mapping(row: Row, name: str) -> dict[str, str]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
     if not isinstance(value, dict):
         raise ManifestError(f"{name} is no JSON object")

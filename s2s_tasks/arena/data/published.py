@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import os
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ import pandas as pd
 
 from s2s_tasks.arena.data.manifest import MAPPINGS, OPTIONAL, REQUIRED, ManifestError
 from s2s_tasks.arena.data.taxonomy import taxonomy
+from s2s_tasks.arena.files import write_whole
 
 HUB_DATASET = "FreedomIntelligence/S2S-Arena"
 LICENCE = "CC BY-NC-SA 4.0"
@@ -31,6 +33,8 @@ Row = dict[str, str]
 def draft(target: Path, folder: Path | None = None, details: Path | None = None) -> list[str]:
     """Write a manifest of the published recordings, and return what it lacks, a line a field.
 
+    It is written whole or not at all.
+
     Domain and task come from the path, by the first of its folders that the taxonomy knows; where
     it knows none, the first folder names the task and the domain stays empty.
 
@@ -41,7 +45,8 @@ def draft(target: Path, folder: Path | None = None, details: Path | None = None)
             the folder; what its other fields say goes before what the path says.
 
     Raises:
-        ManifestError: when there are no recordings, the target exists, or details fit none of them.
+        ManifestError: when there are no recordings, one has a name that is not UTF-8, the target
+            exists or cannot be written, or details fit none of them.
     """
     if target.suffix.lower() != ".csv":
         raise ManifestError(f"{target}: a draft is a table to fill in; call it .csv")
@@ -59,6 +64,13 @@ def draft(target: Path, folder: Path | None = None, details: Path | None = None)
         )
     for path, row in rows.items():
         row["audio"] = Path(os.path.relpath(root / path, target.parent)).as_posix()
+        try:
+            row["audio"].encode()
+        except UnicodeEncodeError as error:
+            raise ManifestError(
+                f"the name {os.fsencode(row['audio'])!r} is not UTF-8, which a manifest is written "
+                "in; rename the file"
+            ) from error
     _write(target, list(rows.values()))
     return [
         f"{field}: {len(lacking)} of {len(rows)} rows have none, {lacking[0]} among them"
@@ -131,12 +143,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _row(path: Path, identifier: str) -> Row:
-    folders = path.parts[:-1]
-    task = next(filter(None, map(taxonomy().task, folders)), None)
+    task = taxonomy().task_of_path(path)
     return {
         "id": identifier,
         "domain": task.domain if task else "",
-        "task": task.name if task else "".join(folders[:1]),
+        "task": task.name if task else "".join(path.parts[:-1][:1]),
     }
 
 
@@ -172,8 +183,14 @@ def _filled(row: Mapping[object, object]) -> Row:
 
 def _write(target: Path, rows: list[Row]) -> None:
     others = sorted({key for row in rows for key in row} - set(FIELDS))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("x", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [*FIELDS, *others])
-        writer.writeheader()
-        writer.writerows(rows)
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, [*FIELDS, *others])
+    writer.writeheader()
+    writer.writerows(rows)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, file.getvalue().encode())
+    except OSError as error:
+        raise ManifestError(
+            f"{target}: cannot be written ({error}); name a place that can be, on a disk with room"
+        ) from error

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePath
 
 import yaml
 
@@ -60,6 +61,10 @@ class Taxonomy:
             ),
             None,
         )
+
+    def task_of_path(self, path: PurePath) -> Task | None:
+        """Return the task that the first known folder of a recording's path names."""
+        return next(filter(None, map(self.task, path.parts[:-1])), None)
 
 
 @cache

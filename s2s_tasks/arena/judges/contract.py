@@ -36,7 +36,10 @@ class Judge(Protocol):
 
     @property
     def version(self) -> str:
-        """Changes with whatever may change verdicts: prompt, mode, presentation."""
+        """Begins with the mode and a hyphen, as `prompt.mode_of` reads it.
+
+        Changes with whatever may change verdicts: prompt, mode, presentation.
+        """
 
     @property
     def concurrent(self) -> bool:

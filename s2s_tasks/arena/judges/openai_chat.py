@@ -25,6 +25,9 @@ RETRIES = 5
 TIMEOUT = 180.0
 """Seconds for one request: models that think take a minute or more."""
 _FILTERED = ("content_filter", "content_policy_violation")
+_NO_KEY = "no-key-needed"
+_SHOWN = 300
+"""Characters of what is no reply."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -43,6 +46,23 @@ class OpenAIChatJudge:
     timeout: float = TIMEOUT
 
     concurrent = True
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be the address of an endpoint.
+
+        Raises:
+            JudgeError: when it is no URL.
+        """
+        if self.base_url is None:
+            return
+        try:
+            url = urlsplit(self.base_url)
+        except ValueError:
+            url = urlsplit("")
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise JudgeError(
+                f"{self.base_url!r} is no URL of an endpoint, as http://host:8000/v1 is"
+            )
 
     @property
     def name(self) -> str:
@@ -95,12 +115,16 @@ class OpenAIChatJudge:
             if error.code in _FILTERED:
                 return f"[{error.code}] {self._without_key(error.message)}"
             raise JudgeError(self._explain(error)) from None
-        except openai.OpenAIError as error:
+        except (openai.OpenAIError, ValueError) as error:
             raise JudgeError(self._explain(error)) from None
-        if not reply.choices:
-            return ""
-        message = reply.choices[0].message
-        return message.content or message.refusal or ""
+        # A proxy may say with status 200 that it failed, and then this is any JSON or text.
+        try:
+            return _text(reply)
+        except (AttributeError, LookupError, TypeError):
+            said = self._without_key(str(reply))[:_SHOWN]
+            raise JudgeError(
+                f"{self.model}: the endpoint sent no reply of a model: {said}"
+            ) from None
 
     @cached_property
     def _client(self) -> OpenAI:
@@ -124,18 +148,43 @@ class OpenAIChatJudge:
         variable = self.key_variable or (GEMINI_KEY if self._gemini else OPENAI_KEY)
         key = os.environ.get(variable, "")
         if not key and urlsplit(self._url or "").hostname in _LOOPBACK:
-            return "none"
+            return _NO_KEY
         if not key:
             raise JudgeError(
                 f"{self.model} needs a key: set the environment variable {variable}, or name "
                 "another one with --key-variable"
             )
+        if not (key.isascii() and key.isprintable()):
+            raise JudgeError(
+                f"the key in the environment variable {variable} has characters that no key has; "
+                "copy it anew"
+            )
         return key
 
-    def _explain(self, error: openai.OpenAIError) -> str:
+    def _explain(self, error: Exception) -> str:
         return f"{self.model} cannot be asked: {type(error).__name__}: " + self._without_key(
             str(error)
         )
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "…")
+
+
+def _text(reply: Any) -> str:
+    """Return the text of a reply; several parts are joined, and those without text left out.
+
+    Raises:
+        AttributeError, LookupError, TypeError: when it is none.
+    """
+    if not isinstance(reply.choices, list):
+        raise TypeError("no list of choices")
+    message = reply.choices[0].message if reply.choices else None
+    if message is None:
+        return ""
+    content = message.content
+    if isinstance(content, list):
+        content = "".join(part["text"] for part in content if part.get("type") == "text")
+    text = content or getattr(message, "refusal", None) or ""
+    if not isinstance(text, str):
+        raise TypeError("content that is no text")
+    return text

@@ -6,7 +6,7 @@ The paper names three criteria and does not publish its prompt; this one is not 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
@@ -14,6 +14,10 @@ from s2s_tasks.arena.records import CRITERIA, Criterion, Instruction, Winner
 
 Mode = Literal["strict", "ties"]
 """`strict`: one of the two wins, as in the paper. `ties`: neither may, for good or bad."""
+
+_MODE = re.compile(rf"@({'|'.join(get_args(Mode))})-[^@]*")
+
+_MOST = 1000
 
 _TASK = """\
 You compare two spoken answers to one spoken instruction. You hear three things, in this order: \
@@ -85,22 +89,38 @@ class Rubric:
         return cast(dict[Criterion, Winner], verdict)
 
 
+def mode_of(judge: str) -> Mode | None:
+    """Return the mode that a judge's name in the log tells; None of people and others' judges."""
+    found = _MODE.search(judge)
+    return cast(Mode, found[1]) if found and found.end() == len(judge) else None
+
+
 def _label(value: object) -> str:
     return value.strip().lower() if isinstance(value, str) else ""
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the outermost JSON objects in a text; one with a key given twice has none."""
+def _objects(text: str) -> list[dict[str, Any]]:
+    """Return the outermost JSON objects in a text; one with a key given twice has none.
+
+    Nothing of a text with more braces than `_MOST` that open no object: each may be looked at to
+    the text's end.
+    """
     decoder = json.JSONDecoder(object_pairs_hook=_once)
+    found = []
+    vain = 0
     at = text.find("{")
     while at >= 0:
         try:
             value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
+            vain += 1
+            if vain > _MOST:
+                return []
             end = at + 1
         else:
-            yield value
+            found.append(value)
         at = text.find("{", end)
+    return found
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

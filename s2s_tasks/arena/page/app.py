@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hmac
+import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Query, Request, Response
 from fastapi import Form as Sent
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
@@ -18,13 +17,17 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from s2s_tasks.arena.page.arena import HERE, Arena, open_arena
-from s2s_tasks.arena.page.board import Board, Leaderboard
+from s2s_tasks.arena.page.board import Board
 from s2s_tasks.arena.page.forms import LONGEST_NOTE, REASONS, Form, Skip, Vote
-from s2s_tasks.arena.page.sounds import anonymous
-from s2s_tasks.arena.page.store import Assignment, Store
+from s2s_tasks.arena.page.rows import Assignment, Said
+from s2s_tasks.arena.page.sounds import respond
+from s2s_tasks.arena.page.store import Store
 from s2s_tasks.arena.page.votes import Answers
-from s2s_tasks.arena.records import CRITERIA, Instruction
+from s2s_tasks.arena.records import CRITERIA, Criterion, Instruction, Winner
 from s2s_tasks.audio import AudioError
+
+if TYPE_CHECKING:
+    from s2s_tasks.arena.page.counts import Leaderboard
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +43,20 @@ HEADERS = {
 }
 BOARD_POLICY = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """The report's page has a policy of its own, which cannot say this."""
+KEPT = 32
+"""Recordings in memory: browsers ask for one part after another."""
+CHANGED = "changed"
 NOTICES = {
-    "twice": "You were done with that battle, perhaps in another tab. Your first vote stands.",
+    CHANGED: "Your last battle is saved anew.",
+    "twice": "You were done with that battle, perhaps in another tab. What was saved there stands; "
+    "you can go back to it.",
     "gone": "That battle is no longer yours: the work was split anew. Please go on with this one.",
 }
 NO_LINK = "This link is not known. Open the whole link that you were given, or ask for a new one."
+UNHEARD = (
+    "A recording of this battle was changed or is gone, so that your vote was not saved. Go back, "
+    "and skip the battle."
+)
 
 router = APIRouter()
 
@@ -62,7 +74,7 @@ def app(
     Args:
         instructions: at least those of the battles in the store.
         answers: by system, then by the instruction's id.
-        store: holds the battles and who judges them; `serve.prepare` fills it.
+        store: holds the battles and who judges them.
         ties: whether "tie" and "both bad" can be voted, on every criterion.
         leaderboard: makes a document of all votes so far; without it the leaderboard's page has
             counts and win rates alone.
@@ -70,17 +82,10 @@ def app(
     Raises:
         S2STasksError: when a battle in the store is of something that is not given.
     """
-
-    @asynccontextmanager
-    async def life(application: FastAPI) -> AsyncIterator[None]:
-        with TemporaryDirectory(prefix="s2s-arena-") as folder:
-            application.state.sounds = Path(folder, "sounds")
-            application.state.sounds.mkdir()
-            application.state.board = Board(store, leaderboard, Path(folder, "board"))
-            yield
-
-    application = FastAPI(openapi_url=None, redirect_slashes=False, lifespan=life)
-    application.state.arena = open_arena(instructions, answers, store, ties)
+    application = FastAPI(openapi_url=None, redirect_slashes=False)
+    arena = application.state.arena = open_arena(instructions, answers, store, ties)
+    application.state.wav = lru_cache(maxsize=KEPT)(arena.wav)
+    application.state.board = Board(store, leaderboard)
     application.include_router(router)
     application.mount("/static", StaticFiles(directory=HERE / "static"))
     application.middleware("http")(_guarded)
@@ -116,22 +121,47 @@ def _welcome(arena: InArena) -> HTMLResponse:
 def _show(
     token: str, name: Annotator, arena: InArena, notice: Annotated[str, Query()] = ""
 ) -> HTMLResponse:
-    progress = arena.store.progress(name)
     assignment = arena.store.next(name)
-    notice = NOTICES.get(notice, "")
     if assignment is None:
-        return arena.page("goodbye", name=name, progress=progress, notice=notice)
-    instruction = arena.instruction(assignment)
+        progress = arena.store.progress(name)
+        return arena.page(
+            "goodbye",
+            calm=notice == CHANGED,
+            name=name,
+            notice=NOTICES.get(notice, ""),
+            progress=progress,
+            token=token,
+        )
+    return _battle(token, name, arena, assignment, notice=notice)
+
+
+@router.get("/back/{token}")
+def _back(token: str, name: Annotator, arena: InArena) -> Response:
+    said = arena.store.last(name)
+    return _battle(token, name, arena, said.assignment, said) if said else _onward(token)
+
+
+def _battle(
+    token: str,
+    name: str,
+    arena: Arena,
+    assignment: Assignment,
+    said: Said | None = None,
+    notice: str = "",
+) -> HTMLResponse:
     return arena.page(
         "vote",
         assignment=assignment,
+        calm=notice == CHANGED,
         choices=arena.choices,
         criteria=CRITERIA,
-        instruction=instruction,
+        instruction=arena.instruction(assignment),
         longest_note=LONGEST_NOTE,
-        notice=notice,
-        progress=progress,
+        notice=NOTICES.get(notice, ""),
+        progress=arena.store.progress(name),
         reasons=REASONS,
+        said=said,
+        sent=json.loads(said.reply) if said else {},
         signature=arena.store.signature(token, assignment.id),
         token=token,
     )
@@ -141,22 +171,36 @@ def _show(
 def _vote(token: str, name: Annotator, arena: InArena, vote: Annotated[Vote, Sent()]) -> Response:
     if refused := sorted(set(vote.winners.values()) - arena.choices.keys()):
         raise HTTPException(422, f"Here one answer has to win: {refused[0]} cannot be voted.")
-    assignment = _signed(token, name, arena, vote)
-    if assignment is None:
-        return _onward(token, "gone")
-    prompt = arena.prompt_sha256(assignment)
-    added = arena.store.record(assignment.id, vote.reply(), prompt, winners=vote.winners)
-    return _onward(token, "" if added else "twice")
+    return _keep(token, name, arena, vote, winners=vote.winners)
 
 
 @router.post("/skip/{token}")
 def _skip(token: str, name: Annotator, arena: InArena, skip: Annotated[Skip, Sent()]) -> Response:
-    assignment = _signed(token, name, arena, skip)
+    return _keep(token, name, arena, skip, skipped=skip.reason)
+
+
+def _keep(
+    token: str,
+    name: str,
+    arena: Arena,
+    form: Vote | Skip,
+    winners: Mapping[Criterion, Winner] | None = None,
+    skipped: str | None = None,
+) -> Response:
+    assignment = _signed(token, name, arena, form)
     if assignment is None:
         return _onward(token, "gone")
-    prompt = arena.prompt_sha256(assignment)
-    added = arena.store.record(assignment.id, skip.reply(), prompt, skipped=skip.reason)
-    return _onward(token, "" if added else "twice")
+    if winners and not arena.can_be_heard(assignment):
+        raise HTTPException(409, UNHEARD)
+    kept = arena.store.record(
+        assignment.id,
+        form.reply(),
+        arena.prompt_sha256(assignment),
+        winners,
+        skipped,
+        revision=form.revision,
+    )
+    return _onward(token, "twice" if not kept else CHANGED if form.revision else "")
 
 
 def _signed(token: str, name: str, arena: Arena, form: Form) -> Assignment | None:
@@ -166,25 +210,27 @@ def _signed(token: str, name: str, arena: Arena, form: Form) -> Assignment | Non
     return arena.store.assignment(name, form.assignment)
 
 
-def _onward(token: str, notice: str) -> Response:
+def _onward(token: str, notice: str = "") -> Response:
     return RedirectResponse(f"/vote/{token}" + (f"?notice={notice}" if notice else ""), 303)
 
 
 @router.api_route("/sound/{id}", methods=["GET", "HEAD"])
-def _sound(id: str, request: Request, arena: InArena) -> FileResponse:
-    # Only an id that the store made leads to a recording; the file's name follows from its hash.
+def _sound(
+    id: str, request: Request, arena: InArena, asked: Annotated[str, Header(alias="range")] = ""
+) -> Response:
+    # Only an id that the store made leads to a recording.
     sound = arena.store.sound(id)
     if sound is None:
         raise HTTPException(404, "There is no such recording.")
     try:
-        path = anonymous(arena.recording(sound), request.app.state.sounds)
+        data: bytes = request.app.state.wav(sound, id)
     except AudioError as error:
         log.error("a recording cannot be served: %s", error)
         # The error names a file, which may name a system.
         raise HTTPException(
             500, "This recording cannot be read; skip the battle, and say so."
         ) from error
-    return FileResponse(path, media_type="audio/wav", headers={"Cache-Control": "private"})
+    return respond(data, asked)
 
 
 @router.get("/leaderboard/{token}")

@@ -12,11 +12,14 @@ from typing import Any
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from s2s_tasks.arena.page.store import Assignment, Sound, Store
+from s2s_tasks.arena.judges.presenting import equalise
+from s2s_tasks.arena.page.preparing import highest_rate
+from s2s_tasks.arena.page.rows import Assignment, Sound
+from s2s_tasks.arena.page.sounds import anonymous, waveform
+from s2s_tasks.arena.page.store import Store
 from s2s_tasks.arena.page.votes import Answers, as_heard, recording
 from s2s_tasks.arena.records import Criterion, Instruction, Judgement, Winner
-from s2s_tasks.audio import Audio
-from s2s_tasks.errors import S2STasksError
+from s2s_tasks.audio import AudioError, Waveform
 
 HERE = Path(__file__).parent
 QUESTIONS: Mapping[Criterion, tuple[str, str]] = {
@@ -40,6 +43,8 @@ CHOICES: Mapping[Winner, tuple[str, str, str]] = {
 }
 """Vote → its label, what a screen reader adds, and its key."""
 STRICT: tuple[Winner, ...] = ("first", "second")
+ANSWERS = ("first", "second")
+"""Recordings of a battle beside the instruction."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ class Arena:
     battles: Mapping[str, Judgement]
     """Key in the store → draft."""
     ties: bool
+    rate: int
+    """Hz at which recordings are served: the highest of all, so that nothing is lost."""
     environment: Environment
 
     @property
@@ -63,12 +70,35 @@ class Arena:
         """Return the instruction of a battle."""
         return self.instructions[self.battles[assignment.battle].battle.instruction]
 
-    def recording(self, sound: Sound) -> Audio:
-        """Return the recording that an id stands for."""
+    def wav(self, sound: Sound, id: str) -> bytes:
+        """Return the file that is served under an id: answers equally loud, as judges hear them.
+
+        Raises:
+            AudioError: when a recording cannot be read.
+        """
         draft = as_heard(self.battles[sound.battle], sound.swapped)
-        audio = recording(draft.battle, sound.role, self.instructions, self.answers)
-        assert audio is not None  # `open_arena` looked
-        return audio
+        roles = ANSWERS if sound.role in ANSWERS else (sound.role,)
+        signals = equalise([self._signal(draft, role) for role in roles], self.rate)
+        return anonymous(signals[roles.index(sound.role)], self.rate, id)
+
+    def _signal(self, draft: Judgement, role: str) -> Waveform:
+        if audio := recording(draft, role, self.instructions, self.answers):
+            return audio.load(self.rate)
+        sha256 = draft.answers[role]
+        made = self.store.made(sha256)
+        assert made is not None  # `open_arena` looked
+        return waveform(made, sha256, self.rate)
+
+    def can_be_heard(self, assignment: Assignment) -> bool:
+        """Tell whether the recordings of a battle still are what they were at the start."""
+        draft = self.battles[assignment.battle]
+        try:
+            for role in draft.answers:
+                if audio := recording(draft, role, self.instructions, self.answers):
+                    audio.read()
+        except AudioError:
+            return False
+        return True
 
     def prompt_sha256(self, assignment: Assignment) -> str:
         """Return the hash of what an annotator read and heard."""
@@ -99,17 +129,7 @@ def open_arena(
         S2STasksError: when a battle in the store is of something that is not given, or has changed.
     """
     by_id = {instruction.id: instruction for instruction in instructions}
-    battles = store.battles()
-    for draft in battles.values():
-        for role, sha256 in draft.answers.items():
-            audio = recording(draft.battle, role, by_id, answers)
-            if audio is None or audio.sha256 != sha256:
-                raise S2STasksError(
-                    f"{store.engine.url.database}: holds a battle of {draft.battle.first} and "
-                    f"{draft.battle.second} on {draft.battle.instruction}, and a recording of it "
-                    f"({role}) is not given, or was another one; name the same folders as before, "
-                    "or a new file for the votes"
-                )
+    rate = highest_rate(store, by_id, answers)
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -118,4 +138,4 @@ def open_arena(
         lstrip_blocks=True,
     )
     environment.globals.update(questions=QUESTIONS)
-    return Arena(store, by_id, answers, battles, ties, environment)
+    return Arena(store, by_id, answers, store.battles(), ties, rate, environment)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
-from s2s_tasks.arena.page.board import Leaderboard
-from s2s_tasks.arena.page.store import Progress
+from s2s_tasks.arena.contest.probes import failures
+from s2s_tasks.arena.contest.probes_report import probes_section
+from s2s_tasks.arena.page.rows import Progress
 from s2s_tasks.arena.records import Judgement
 from s2s_tasks.errors import S2STasksError
 from s2s_tasks.inference import mean_interval
 from s2s_tasks.report.document import Document, Section, Table
+
+Leaderboard = Callable[[Iterable[Judgement]], Document]
+"""Ratings of a log."""
 
 
 def board(
@@ -21,7 +25,7 @@ def board(
     progress: Mapping[str, Progress],
     leaderboard: Leaderboard | None = None,
 ) -> Document:
-    """Return the document: ratings where there is something to rate, then counts."""
+    """Return the document: ratings where there is something to rate, counts, then probes."""
     counted = Section(
         "votes",
         "Votes",
@@ -39,6 +43,9 @@ def board(
             Table("votes-annotators", "Annotators", _annotators(progress)),
         ],
     )
+    sections = [counted]
+    if found := failures(judgements):
+        sections.append(_of_people(probes_section(found)))
     summary = [_sentence(judgements, progress)]
     warnings = []
     if leaderboard and judgements:
@@ -47,14 +54,29 @@ def board(
         except S2STasksError as error:
             warnings.append(f"Nothing is rated yet: {error}.")
         else:
-            sections = [*document.sections, counted]
-            return replace(document, summary=[*summary, *document.summary], sections=sections)
-    return Document("Votes so far", summary, warnings, [counted])
+            # Ratings may tell of probes, too.
+            told = {section.key for section in document.sections}
+            added = [section for section in sections if section.key not in told]
+            return replace(
+                document,
+                summary=[*summary, *document.summary],
+                sections=[*map(_of_people, document.sections), *added],
+            )
+    return Document("Votes so far", summary, warnings, sections)
+
+
+def _of_people(section: Section) -> Section:
+    """Return a section; that on probes is not on judges here, whom people are not called."""
+    return replace(section, title="Probes") if section.key == "probes" else section
 
 
 def _sentence(judgements: Sequence[Judgement], progress: Mapping[str, Progress]) -> str:
     left = sum(one.assigned - one.done for one in progress.values())
-    return f"{len(judgements)} votes by {len(progress)} annotators; {left} battles are open."
+    probes = sum(bool(judgement.battle.probe) for judgement in judgements)
+    return (
+        f"Votes: {len(judgements)}, {probes} of them on probes; annotators: {len(progress)}; "
+        f"battles that are open: {left}."
+    )
 
 
 def _systems(judgements: Iterable[Judgement]) -> pd.DataFrame:

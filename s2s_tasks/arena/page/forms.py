@@ -33,6 +33,8 @@ class Form(BaseModel):
 
     assignment: str
     signature: str
+    revision: int = Field(default=0, ge=0)
+    """How often it was said before, as the page knew."""
     heard_instruction: Seconds = None
     heard_first: Seconds = None
     heard_second: Seconds = None

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import json
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from s2s_tasks.arena.arguments import add_answers
+from s2s_tasks.arena.page.preparing import by_system, prepare, read_battles
+from s2s_tasks.arena.page.probing import PROBES, told
 from s2s_tasks.arena.page.store import Store
-from s2s_tasks.arena.page.votes import Answers, Measure, drafts, seconds
-from s2s_tasks.arena.page.work import DOUBLE, unordered
-from s2s_tasks.arena.records import Answer, Battle, Instruction, Judgement
+from s2s_tasks.arena.page.votes import votes
+from s2s_tasks.arena.page.work import DOUBLE
+from s2s_tasks.arena.records import Judgement
 from s2s_tasks.audio import Audio
 from s2s_tasks.errors import S2STasksError
 
@@ -43,19 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="JSON lines: battles, or a log of judgements, whose battles people then judge too",
     )
-    parser.add_argument(
-        "--answers",
-        nargs="+",
-        required=True,
-        metavar="DIR|NAME=PATH",
-        help="those of each system, as for `arena battle`",
-    )
-    parser.add_argument(
-        "--instructions", type=Path, metavar="PATH", help="manifest; default: the mini set"
-    )
-    parser.add_argument(
-        "--old-levels", action="store_true", help="the manifest has levels L0 to L3, not L1 to L4"
-    )
+    add_answers(parser)
     parser.add_argument(
         "--votes",
         type=Path,
@@ -85,6 +75,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"of the battles, that two annotators judge (default: {DOUBLE})",
     )
     parser.add_argument(
+        "--probes",
+        type=float,
+        default=PROBES,
+        metavar="SHARE",
+        help="battles of known outcome for each battle that is judged, which look like all others "
+        "and show how far an annotator can be trusted: one for each annotator at least "
+        f"(default: {PROBES}; 0 for no more than the file has)",
+    )
+    parser.add_argument(
         "--strict", action="store_true", help="one answer has to win: no ties, and no 'both bad'"
     )
     parser.add_argument("--host", default=HOST, help=f"where to listen (default: {HOST})")
@@ -101,30 +100,37 @@ def run(options: argparse.Namespace) -> int:
     from s2s_tasks.arena.elsewhere import read_given
     from s2s_tasks.arena.page.app import app
 
-    if not 0 <= options.double <= 1:
-        raise S2STasksError(f"--double {options.double}: a share lies between 0 and 1")
+    for name in ("double", "probes"):
+        if not 0 <= (share := getattr(options, name)) <= 1:
+            raise S2STasksError(f"--{name} {share}: a share lies between 0 and 1")
     battles = read_battles(options.battles)
     instructions = read_instructions(options.instructions, old_levels=options.old_levels)
     ids = [instruction.id for instruction in instructions]
     answers = by_system(chain.from_iterable(read_given(given, ids) for given in options.answers))
-    store = Store.open(options.votes)
-    links = prepare(
-        store,
-        instructions,
-        answers,
-        battles,
-        options.annotators,
-        share=options.double,
-        renew=options.renew,
-        measure=_features,
-    )
-    serve(
-        app(instructions, answers, store, ties=not options.strict, leaderboard=_leaderboard),
-        links,
-        options.host,
-        options.port,
-    )
+    # All that can fail comes first: a start that fails makes no links, and deals nothing anew.
+    with listen(options.host, options.port) as listening:
+        store = Store.open(options.votes)
+        prepare(
+            *(store, instructions, answers, battles, options.annotators),
+            share=options.double,
+            probes=options.probes,
+            measure=_features,
+        )
+        ready = server(
+            app(instructions, answers, store, ties=not options.strict, leaderboard=_leaderboard)
+        )
+        with store.invite(options.annotators, options.double, options.renew) as links:
+            print(*greeting(links, options.host, listening.getsockname()[1]), sep="\n", flush=True)
+        _say(told(votes(options.votes)))
+        with suppress(KeyboardInterrupt):  # after the server came to its end
+            ready.run(sockets=[listening])
+        _say(told(votes(options.votes)))
     return 0
+
+
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line, flush=True)
 
 
 def _features(audio: Audio) -> dict[str, float]:
@@ -138,91 +144,6 @@ def _leaderboard(judgements: Iterable[Judgement]) -> Document:
     from s2s_tasks.arena.ratings.leaderboard import leaderboard
 
     return leaderboard(build(judgements))
-
-
-def by_system(answers: Iterable[Answer]) -> dict[str, dict[str, Answer]]:
-    """Return answers by system, then by the instruction's id."""
-    found: dict[str, dict[str, Answer]] = {}
-    for answer in answers:
-        found.setdefault(answer.system, {})[answer.instruction] = answer
-    return found
-
-
-def read_battles(path: Path) -> list[Battle]:
-    """Return the battles of JSON lines; where a line is a judgement, the battle that it is of.
-
-    Raises:
-        S2STasksError: when the file cannot be read, or a line is neither.
-    """
-    battles: list[Battle] = []
-    try:
-        for text in path.read_text(encoding="utf-8").splitlines():
-            line = json.loads(text)
-            battles.append(Battle(**line.get("battle", line)))
-    except OSError as error:
-        raise S2STasksError(f"{path}: cannot read battles: {error}") from error
-    except (ValueError, TypeError, AttributeError) as error:
-        raise S2STasksError(
-            f"{path}, line {len(battles) + 1}: neither a battle nor a judgement ({error})"
-        ) from error
-    return battles
-
-
-def prepare(
-    store: Store,
-    instructions: Iterable[Instruction],
-    answers: Answers,
-    battles: Iterable[Battle],
-    annotators: Sequence[str],
-    *,
-    share: float = DOUBLE,
-    renew: Sequence[str] = (),
-    measure: Measure = seconds,
-) -> dict[str, str]:
-    """Put battles and annotators into the store, split the work, and return what links are new.
-
-    Args:
-        store: an open one, empty or not.
-        instructions: at least those of the battles.
-        answers: by system, then by the instruction's id.
-        battles: to be judged; one in both orders is one, and those in the store are not added.
-        annotators: who shares the work; all that are known by default.
-        share: of the battles that two annotators judge.
-        renew: annotators who get new links; the leaderboard then gets one too.
-        measure: gives the features of an answer, which judgements hold; by default its length.
-
-    Returns:
-        Whom a link is for → its path. Links are not kept: show them now.
-
-    Raises:
-        S2STasksError: when an instruction or an annotator is missing.
-    """
-    if unknown := sorted(set(renew) - set(store.annotators())):
-        raise S2STasksError(f"there is no annotator {unknown[0]} whose link could be made anew")
-    by_id = {instruction.id: instruction for instruction in instructions}
-    known = store.battles()
-    new = [battle for battle in battles if unordered(battle) not in known]
-    store.add_battles(drafts(new, by_id, answers, measure))
-    tokens = store.add_annotators(annotators) | store.add_annotators(renew, renew=True)
-    if not store.annotators():
-        raise S2STasksError("nobody can vote yet; name annotators: --annotators ANNA BEN")
-    store.deal(annotators, share)
-    links = {name: f"/vote/{token}" for name, token in tokens.items()}
-    if admin := store.add_leaderboard(renew=bool(renew)):
-        links["the leaderboard"] = f"/leaderboard/{admin}/"
-    return links
-
-
-def serve(application: FastAPI, links: Mapping[str, str], host: str, port: int) -> None:
-    """Print the links, and serve until interrupted.
-
-    Raises:
-        S2STasksError: when the address cannot be listened at.
-    """
-    listening = listen(host, port)
-    print("\n".join(greeting(links, host, listening.getsockname()[1])), flush=True)
-    with suppress(KeyboardInterrupt):  # after the server came to its end
-        server(application).run(sockets=[listening])
 
 
 def greeting(links: Mapping[str, str], host: str, port: int) -> list[str]:

@@ -2,69 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import secrets
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, func, select, update
+from sqlalchemy import Connection, Engine, func, select, text, update
 from sqlalchemy.dialects.sqlite import insert
 
 from s2s_tasks import __version__
+from s2s_tasks.arena.page.dealing import deal_anew
+from s2s_tasks.arena.page.links import LEADERBOARD, add_links, hashed
+from s2s_tasks.arena.page.rows import Assignment, Progress, Said, Sound
 from s2s_tasks.arena.page.tables import (
     ANNOTATORS,
     ASSIGNMENTS,
     BATTLES,
+    CORRECTED,
     RECORDINGS,
     SETTINGS,
+    SOUNDS,
     VOTES,
     open_database,
 )
-from s2s_tasks.arena.page.work import DOUBLE, deal, draw
+from s2s_tasks.arena.page.work import DOUBLE
 from s2s_tasks.arena.records import Criterion, Judgement, Winner
-
-ROLES = ("instruction", "first", "second")
-"""Of the recordings of a battle, as heard."""
-LEADERBOARD = "leaderboard"
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """A battle that an annotator has before them."""
-
-    id: str
-    battle: str
-    """Its key in the store."""
-    swapped: bool
-    sounds: Mapping[str, str]
-    """Role → the id under which the recording is served."""
-
-
-@dataclass(frozen=True)
-class Sound:
-    """What an id stands for."""
-
-    battle: str
-    swapped: bool
-    role: str
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far an annotator is, in battles."""
-
-    voted: int
-    skipped: int
-    assigned: int
-
-    @property
-    def done(self) -> int:
-        """Those that will not be shown again."""
-        return self.voted + self.skipped
 
 
 @dataclass(frozen=True)
@@ -80,7 +46,7 @@ class Store:
         Raises:
             S2STasksError: when it is not a SQLite file, or cannot be written.
         """
-        engine = open_database(path, create=True)
+        engine = open_database(path)
         with engine.begin() as connection:
             row = {"name": "form_key", "value": secrets.token_hex(32)}
             connection.execute(insert(SETTINGS).values(row).on_conflict_do_nothing())
@@ -99,62 +65,47 @@ class Store:
             with self.engine.begin() as connection:
                 connection.execute(insert(BATTLES).on_conflict_do_nothing(), rows)
 
-    def add_annotators(self, names: Iterable[str], *, renew: bool = False) -> dict[str, str]:
-        """Return name → token of the annotators that are new: what is kept is only a hash.
+    def add_sounds(self, sounds: Mapping[str, bytes]) -> None:
+        """Keep recordings that are no system's, by their SHA-256."""
+        rows = [{"sha256": sha256, "data": data} for sha256, data in sounds.items()]
+        if rows:
+            with self.engine.begin() as connection:
+                connection.execute(insert(SOUNDS).on_conflict_do_nothing(), rows)
 
-        Args:
-            names: those that are known keep their token.
-            renew: make new tokens for those that are known, too; the old ones then end.
-        """
-        tokens = {name: secrets.token_urlsafe(24) for name in names}
-        with self.engine.begin() as connection:
-            known = set(connection.scalars(select(ANNOTATORS.c.name)))
-            new = {name: token for name, token in tokens.items() if renew or name not in known}
-            for name, token in new.items():
-                row = insert(ANNOTATORS).values(name=name, token=_hash(token))
-                change = {"token": row.excluded.token}
-                connection.execute(row.on_conflict_do_update(["name"], set_=change))
-        return new
-
-    def add_leaderboard(self, *, renew: bool = False) -> str | None:
-        """Return the token of the leaderboard's link where it is new."""
-        token = secrets.token_urlsafe(24)
-        row = insert(SETTINGS).values(name=LEADERBOARD, value=_hash(token))
-        with self.engine.begin() as connection:
-            if renew:
-                connection.execute(delete(SETTINGS).where(SETTINGS.c.name == LEADERBOARD))
-            added = connection.execute(row.on_conflict_do_nothing()).rowcount
-        return token if added else None
-
-    def deal(self, names: Sequence[str] = (), share: float = DOUBLE) -> None:
+    @contextmanager
+    def invite(
+        self, names: Sequence[str] = (), share: float = DOUBLE, renew: Sequence[str] = ()
+    ) -> Iterator[dict[str, str]]:
         """Split what nobody has looked at between annotators; what was looked at stays.
+
+        Gives the links that are new, as whom each is for → its path. Show them inside the context:
+        only hashes are kept, and nothing is kept of a context that is left by an exception.
 
         Args:
             names: who shares the work; all that are known by default. Others keep their votes.
             share: of the battles that two annotators judge, in [0, 1].
+            renew: annotators whose links are made anew, and the leaderboard's then, too; the old
+                ones end.
+
+        Raises:
+            S2STasksError: when there is nobody by a name, or a name cannot be had.
         """
         with self.engine.begin() as connection:
-            names = names or list(connection.scalars(select(ANNOTATORS.c.name)))
-            voted = select(VOTES.c.assignment)
-            unseen = ASSIGNMENTS.c.shown.is_(None) | ASSIGNMENTS.c.annotator.not_in(names)
-            # Recordings go by cascade.
-            connection.execute(delete(ASSIGNMENTS).where(unseen, ASSIGNMENTS.c.id.not_in(voted)))
-            keys = list(connection.scalars(select(BATTLES.c.key)))
-            held, refused = _held(connection)
-            for name, battle in deal(keys, names, share, held, refused):
-                _assign(connection, name, battle)
+            links = add_links(connection, names, renew)
+            deal_anew(connection, names, share)
+            yield links
 
     # While they vote
 
     def annotator(self, token: str) -> str | None:
         """Return whose link a token is."""
-        query = select(ANNOTATORS.c.name).where(ANNOTATORS.c.token == _hash(token))
+        query = select(ANNOTATORS.c.name).where(ANNOTATORS.c.token == hashed(token))
         with self.engine.begin() as connection:
             return connection.scalar(query)
 
     def opens_leaderboard(self, token: str) -> bool:
         """Tell whether a token is that of the leaderboard's link."""
-        return hmac.compare_digest(self._setting(LEADERBOARD), _hash(token))
+        return hmac.compare_digest(self._setting(LEADERBOARD), hashed(token))
 
     def signature(self, token: str, assignment: str) -> str:
         """Return what a form must carry: other pages cannot know it."""
@@ -193,9 +144,24 @@ class Store:
             if row.shown is None:
                 this = ASSIGNMENTS.c.id == row.id
                 connection.execute(update(ASSIGNMENTS).where(this).values(shown=_now()))
-            sounds = select(RECORDINGS.c.role, RECORDINGS.c.id)
-            mine = connection.execute(sounds.where(RECORDINGS.c.assignment == row.id))
-            return Assignment(row.id, row.battle, row.swapped, {role: id for role, id in mine})
+            return _assignment(connection, row)
+
+    def last(self, annotator: str) -> Said | None:
+        """Return what an annotator voted on or skipped last, whether or not it was changed."""
+        query = (
+            select(VOTES, ASSIGNMENTS)
+            .join_from(VOTES, ASSIGNMENTS)
+            .where(ASSIGNMENTS.c.annotator == annotator)
+            .order_by(text("votes.rowid DESC"))  # clocks may go back
+            .limit(1)
+        )
+        with self.engine.begin() as connection:
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                return None
+            assignment = _assignment(connection, row)
+            revision = _revision(connection, row.id)
+        return Said(assignment, row.winners or {}, row.skipped, row.reply, revision)
 
     def assignment(self, annotator: str, id: str) -> Assignment | None:
         """Return what an annotator was given under an id, voted or not."""
@@ -204,7 +170,7 @@ class Store:
         )
         with self.engine.begin() as connection:
             row = connection.execute(query).one_or_none()
-        return Assignment(row.id, row.battle, row.swapped, {}) if row else None
+            return _assignment(connection, row) if row else None
 
     def sound(self, id: str) -> Sound | None:
         """Return what an id of a recording stands for."""
@@ -224,10 +190,22 @@ class Store:
         prompt_sha256: str,
         winners: Mapping[Criterion, Winner] | None = None,
         skipped: str | None = None,
+        *,
+        revision: int = 0,
     ) -> bool:
-        """Keep a vote, or why there is none; False when there was one before, which stays.
+        """Keep a vote, or why there is none; it is on disk when this returns.
 
-        It is on disk when this returns.
+        Args:
+            assignment: which battle.
+            reply: what was sent.
+            prompt_sha256: of what was asked.
+            winners: the vote.
+            skipped: or why there is none.
+            revision: how often it was said before, as the annotator knows it. What was said then
+                counts no more.
+
+        Returns:
+            Whether it counts; it does not where something else was said meanwhile, which stays.
         """
         row = {
             "assignment": assignment,
@@ -238,9 +216,17 @@ class Store:
             "time": _now(),
             "version": __version__,
         }
+        mine = VOTES.c.assignment == assignment
         with self.engine.begin() as connection:
-            added = connection.execute(insert(VOTES).values(row).on_conflict_do_nothing())
-            return bool(added.rowcount)
+            if _revision(connection, assignment) != revision:
+                return False
+            if not revision:
+                connection.execute(insert(VOTES).values(row))
+                return True
+            before = connection.execute(select(VOTES).where(mine)).mappings().one()
+            connection.execute(insert(CORRECTED).values(**before, revision=revision - 1))
+            connection.execute(update(VOTES).where(mine).values(row))
+            return True
 
     def battles(self) -> dict[str, Judgement]:
         """Return key → draft of every battle."""
@@ -248,41 +234,36 @@ class Store:
             rows = connection.execute(select(BATTLES.c.key, BATTLES.c.draft)).all()
         return {key: Judgement.from_json(draft) for key, draft in rows}
 
+    def sounds(self) -> set[str]:
+        """Return the SHA-256 of the recordings that are no system's."""
+        with self.engine.begin() as connection:
+            return set(connection.scalars(select(SOUNDS.c.sha256)))
+
+    def made(self, sha256: str) -> bytes | None:
+        """Return a recording that is no system's, encoded."""
+        query = select(SOUNDS.c.data).where(SOUNDS.c.sha256 == sha256)
+        with self.engine.begin() as connection:
+            return connection.scalar(query)
+
     def _setting(self, name: str) -> str:
         query = select(SETTINGS.c.value).where(SETTINGS.c.name == name)
         with self.engine.begin() as connection:
             return connection.scalar(query) or ""
 
 
-def _held(connection: Connection) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return battle → who has it or voted on it, and battle → who skipped it."""
-    held: dict[str, list[str]] = defaultdict(list)
-    refused: dict[str, list[str]] = defaultdict(list)
-    columns = (ASSIGNMENTS.c.battle, ASSIGNMENTS.c.annotator, VOTES.c.skipped)
-    table = ASSIGNMENTS.outerjoin(VOTES, VOTES.c.assignment == ASSIGNMENTS.c.id)
-    for battle, name, skipped in connection.execute(select(*columns).select_from(table)):
-        (held if skipped is None else refused)[battle].append(name)
-    return held, refused
+def _assignment(connection: Connection, row: Any) -> Assignment:
+    sounds = select(RECORDINGS.c.role, RECORDINGS.c.id).where(RECORDINGS.c.assignment == row.id)
+    given = {role: id for role, id in connection.execute(sounds)}
+    return Assignment(row.id, row.battle, row.swapped, given)
 
 
-def _assign(connection: Connection, name: str, battle: str) -> None:
-    id = secrets.token_urlsafe(16)
-    connection.execute(
-        insert(ASSIGNMENTS).values(
-            id=id,
-            annotator=name,
-            battle=battle,
-            swapped=bool(draw("order", battle, name) & 1),
-            place=draw("place", battle, name),
-        )
+def _revision(connection: Connection, assignment: str) -> int:
+    """Return how often a battle was voted on or skipped."""
+    counts = (
+        select(func.count()).select_from(table).where(table.c.assignment == assignment)
+        for table in (VOTES, CORRECTED)
     )
-    rows = [{"id": secrets.token_urlsafe(16), "assignment": id, "role": role} for role in ROLES]
-    connection.execute(insert(RECORDINGS), rows)
-
-
-def _hash(token: str) -> str:
-    # Tokens are random enough for a plain hash; a slow one guards what people think of.
-    return hashlib.sha256(token.encode()).hexdigest()
+    return sum(connection.scalar(count) or 0 for count in counts)
 
 
 def _now() -> str:

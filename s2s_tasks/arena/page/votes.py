@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from s2s_tasks.arena.page.tables import ASSIGNMENTS, BATTLES, VOTES, open_database
+from s2s_tasks.arena.page.tables import ASSIGNMENTS, BATTLES, VOTES, reading
 from s2s_tasks.arena.page.work import unordered
 from s2s_tasks.arena.records import Answer, Battle, Instruction, Judgement
 from s2s_tasks.audio import Audio
@@ -33,7 +33,8 @@ def votes(database: Path) -> Iterator[Judgement]:
     """Yield what people voted, in the order of time, as judgements whose judge is the annotator.
 
     Battles are in the order in which that annotator heard the answers: A is `first`. Skipped
-    battles are no judgements. May be called while the page is served.
+    battles are no judgements, and of a vote that was changed only the last counts, at its own
+    time. May be called while the page is served.
 
     Raises:
         S2STasksError: when the file is missing, or is not one that the page wrote.
@@ -45,10 +46,8 @@ def votes(database: Path) -> Iterator[Judgement]:
         .where(VOTES.c.winners.is_not(None))
         .order_by(VOTES.c.time, VOTES.c.assignment)
     )
-    engine = open_database(database, create=False)
-    with engine.begin() as connection:
+    with reading(database) as connection:
         rows = connection.execute(query).all()
-    engine.dispose()
     for row in rows:
         yield replace(
             as_heard(Judgement.from_json(row.draft), row.swapped),
@@ -91,64 +90,89 @@ def drafts(
     found: dict[str, Judgement] = {}
     mute = 0
     for battle in battles:
-        first = recording(battle, "first", instructions, answers)
-        second = recording(battle, "second", instructions, answers)
+        instruction = _instruction(battle, instructions)
+        first = _answer(battle.instruction, battle.first, answers)
+        second = _answer(battle.instruction, battle.second, answers)
         if first is None or second is None:
             mute += 1
-            continue
-        instruction = instructions[battle.instruction]
-        found.setdefault(
-            unordered(battle),
-            Judgement(
-                battle=battle,
-                judge="",
-                domain=instruction.domain,
-                task=instruction.task,
-                level=instruction.level,
-                language=instruction.language,
-                winners={},
-                reply="",
-                prompt_sha256="",
-                answers={
-                    "instruction": instruction.audio.sha256,
-                    "first": first.sha256,
-                    "second": second.sha256,
-                },
-                features={
-                    f"{role}_{name}": value
-                    for role, audio in zip(("first", "second"), (first, second), strict=True)
-                    for name, value in measure(audio).items()
-                },
-                time="",
-                version="",
-            ),
-        )
+        else:
+            found.setdefault(unordered(battle), draft(battle, instruction, first, second, measure))
     if mute:
-        log.warning(
-            "%d battles are left out: an answer has no sound, or is none, as in probes", mute
-        )
+        log.warning("%d battles are left out: an answer has no sound", mute)
     return found
 
 
+def draft(
+    battle: Battle,
+    instruction: Instruction,
+    first: Audio,
+    second: Audio,
+    measure: Measure = seconds,
+) -> Judgement:
+    """Return a judgement without a verdict."""
+    sides = {"first": first, "second": second}
+    return Judgement(
+        battle=battle,
+        judge="",
+        domain=instruction.domain,
+        task=instruction.task,
+        level=instruction.level,
+        language=instruction.language,
+        winners={},
+        reply="",
+        prompt_sha256="",
+        answers={
+            "instruction": instruction.audio.sha256,
+            **{role: audio.sha256 for role, audio in sides.items()},
+        },
+        features={
+            f"{role}_{name}": value
+            for role, audio in sides.items()
+            for name, value in measure(audio).items()
+        },
+        time="",
+        version="",
+    )
+
+
 def recording(
-    battle: Battle, role: str, instructions: Mapping[str, Instruction], answers: Answers
+    judgement: Judgement,
+    role: str,
+    instructions: Mapping[str, Instruction],
+    answers: Answers,
 ) -> Audio | None:
-    """Return a recording of a battle, or None where a system gave no sound.
+    """Return a recording of a battle, or None where it is not given, or has changed.
+
+    Silence and noise are not given.
 
     Raises:
         S2STasksError: when the instruction is not given.
     """
+    battle, sha256 = judgement.battle, judgement.answers[role]
+    if role == "instruction":
+        audio: Audio | None = _instruction(battle, instructions).audio
+    elif battle.probe == "other":
+        own = (answers.get(system, {}) for system in (battle.first, battle.second))
+        given = (answer.audio for by_instruction in own for answer in by_instruction.values())
+        audio = next((one for one in given if one and one.sha256 == sha256), None)
+    else:
+        system = battle.first if role == "first" else battle.second
+        audio = _answer(battle.instruction, system, answers)
+    return audio if audio and audio.sha256 == sha256 else None
+
+
+def _instruction(battle: Battle, instructions: Mapping[str, Instruction]) -> Instruction:
     try:
-        instruction = instructions[battle.instruction]
+        return instructions[battle.instruction]
     except KeyError as error:
         raise S2STasksError(
             f"a battle is of the instruction {battle.instruction}, which is not among those given; "
             "name the instructions that the battles were made of"
         ) from error
-    if role == "instruction":
-        return instruction.audio
-    system = battle.first if role == "first" else battle.second
-    answer = answers.get(system, {}).get(battle.instruction)
+
+
+def _answer(instruction: str, system: str, answers: Answers) -> Audio | None:
+    answer = answers.get(system, {}).get(instruction)
     return answer.audio if answer else None
 
 

@@ -62,3 +62,43 @@ def deal(
             load[name] += 1
             added.append((name, battle))
     return added
+
+
+def deal_apart(
+    probes: Mapping[str, str],
+    annotators: Sequence[str],
+    met: Mapping[str, Collection[str]],
+    held: Mapping[str, Collection[str]] | None = None,
+    refused: Mapping[str, Collection[str]] | None = None,
+) -> list[tuple[str, str]]:
+    """Return pairs of annotator and probe, each probe once, those that are to be added.
+
+    Each goes to one who has least so far. Who meets an instruction twice hears one answer to it
+    twice, so that they get others first.
+
+    Args:
+        probes: key → instruction.
+        annotators: their names.
+        met: annotator → instructions that they have otherwise.
+        held: probe → those who have it already.
+        refused: probe → those who skipped it, who do not get it again.
+    """
+    held, refused = held or {}, refused or {}
+    load = Counter(name for names in held.values() for name in names)
+    seen = {name: set(met.get(name, ())) for name in annotators}
+    left = sorted(set(probes) - held.keys(), key=lambda key: draw("battle", key))
+    added = []
+    while left:
+        for name in sorted(annotators, key=lambda name: (load[name], draw("tie", left[0], name))):
+            free = [probe for probe in left if name not in refused.get(probe, ())]
+            if free:
+                break
+        else:
+            break
+        # The first in order, of those that are as good.
+        probe = min(free, key=lambda probe: probes[probe] in seen[name])
+        left.remove(probe)
+        seen[name].add(probes[probe])
+        load[name] += 1
+        added.append((name, probe))
+    return added

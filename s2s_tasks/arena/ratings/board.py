@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from s2s_tasks.arena.contest.probes import Failures, failures
+from s2s_tasks.arena.contest.probes_report import probe_warnings
 from s2s_tasks.arena.ratings.bradley_terry import FEW, RESAMPLES, Fit, bradley_terry
 from s2s_tasks.arena.ratings.covariates import DEFAULT, Control, control
 from s2s_tasks.arena.ratings.elo import Elo, elo
 from s2s_tasks.arena.ratings.outcomes import Array, Selection, select, tally
 from s2s_tasks.arena.records import Criterion, Judgement
+from s2s_tasks.arena.verdicts import by_rule
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,11 @@ class Board:
     everything: Group
     domains: tuple[Group, ...]
     levels: tuple[Group, ...]
-    control: Control
+    by_rule: int
+    """Of the rated judgements, those that no judge gave, as an answer was silent."""
+    control: Control | None
+    """Of the others alone; None where there are none."""
+    probes: tuple[Failures, ...]
     wins: Array
     """Of row over column, unweighted, a tie being half of one; in the order of `ranked`."""
     notes: tuple[str, ...]
@@ -67,6 +76,7 @@ def build(
     Raises:
         S2STasksError: when nothing is left to rate.
     """
+    judgements = list(judgements)
     selection = select(judgements, criterion)
     rated = selection.judgements
 
@@ -78,9 +88,16 @@ def build(
     everything = group("overall", rated)
     domains = sorted({judgement.domain for judgement in rated} - {""})
     levels = sorted({judgement.level for judgement in rated if judgement.level is not None})
-    controlled = control(rated, everything.fit, criterion, covariates, weighted=weighted)
+    judged = [judgement for judgement in rated if not by_rule(judgement)]
+    controlled = None
+    if judged:
+        outcomes = tally(judged, criterion, weighted=weighted)
+        every = len(judged) == len(rated)
+        fit = everything.fit if every else bradley_terry(outcomes, resamples, seed)
+        controlled = control(judged, fit, criterion, covariates, weighted=weighted)
     judges = tuple(dict.fromkeys(judgement.judge for judgement in rated))
-    wins = tally(rated, criterion).wins().sum(axis=0)
+    probes = tuple(failures(judgements))
+    wins = tally(rated, criterion).wins()
     place = [everything.systems.index(rating.system) for rating in everything.fit.ratings]
     return Board(
         selection=selection,
@@ -91,9 +108,14 @@ def build(
         levels=tuple(
             group(f"L{level}", [j for j in rated if j.level == level]) for level in levels
         ),
+        by_rule=len(rated) - len(judged),
         control=controlled,
+        probes=probes,
         wins=wins[place][:, place],
-        notes=tuple(_notes(selection, judges, everything, controlled, weighted)),
+        notes=(
+            *probe_warnings(probes),
+            *_notes(selection, judges, everything, len(judged), controlled, weighted),
+        ),
     )
 
 
@@ -101,15 +123,21 @@ def _notes(
     selection: Selection,
     judges: tuple[str, ...],
     everything: Group,
-    controlled: Control,
+    judged: int,
+    controlled: Control | None,
     weighted: bool,
 ) -> Iterable[str]:
     fit = everything.fit
     if selection.unreadable:
-        total = selection.unreadable + len(selection.judgements)
+        total = selection.unreadable + judged
         yield (
             f"{selection.unreadable:,} of {total:,} judgements have no readable verdict "
             f"on {selection.criterion!r} and are left out."
+        )
+    if rest := fit.battles - judged:
+        yield (
+            f"{rest:,} of {fit.battles:,} battles were not put to a judge: a silent answer loses "
+            "by rule. They are rated, and say nothing of the judge."
         )
     if len(judges) > 1:
         yield f"Verdicts of {len(judges)} judges are rated together: {', '.join(judges)}."
@@ -125,9 +153,18 @@ def _notes(
     if held := [rating.system for rating in fit.ratings if rating.held]:
         yield (
             f"{', '.join(held)}: never won, or never lost, against the others, so that any rating "
-            "beyond would fit as well. A made-up tie with each such opponent holds the rating; "
-            "its interval is too narrow."
+            "beyond would fit as well. A made-up tie with each such opponent holds the rating, "
+            "which has no interval."
         )
+    sure = [r.system for r in fit.ratings if math.isnan(r.rating.low) and not r.held]
+    if sure and fit.instructions > 1:
+        yield (
+            f"{', '.join(sure)}: every choice of instructions gives the same rating, so that there "
+            "is no interval. That is no certainty: a judge causes it who always names the one "
+            "heard first (both orders of a pair then cancel), or never a winner."
+        )
+    if anew := _anew(selection.judgements):
+        yield anew
     if few := [rating.system for rating in fit.ratings if rating.few]:
         yield f"Fewer than {FEW} battles: {', '.join(few)}."
     if fit.instructions < FEW:
@@ -145,11 +182,31 @@ def _notes(
             f"Battles are weighted by inverse propensity; they tell as much as "
             f"{fit.effective:,.0f} of equal weight would."
         )
-    if controlled.left_out:
+    if controlled and controlled.left_out:
         yield (
             "Not controlled for, since not measured of all answers or alike in all: "
             f"{', '.join(controlled.left_out)}."
         )
+
+
+def _anew(judgements: Iterable[Judgement]) -> str:
+    """Return what there is to say of answers with several recordings; nothing where none has."""
+    recordings: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for judgement in judgements:
+        battle = judgement.battle
+        for role, system in (("first", battle.first), ("second", battle.second)):
+            if sha256 := judgement.answers.get(role):
+                recordings[system, battle.instruction].add(sha256)
+    several = {answer: found for answer, found in recordings.items() if len(found) > 1}
+    if not several:
+        return ""
+    system, instruction = next(iter(several))
+    return (
+        f"{len(several):,} answers are in these battles with several recordings (that of {system} "
+        f"to {instruction} with {len(several[system, instruction])}): they were made anew while "
+        "the log was kept, and what was judged of old and new ones is rated together. To rate the "
+        "present ones alone, judge them into a new log."
+    )
 
 
 def to_json(board: Board) -> dict[str, Any]:
@@ -161,11 +218,13 @@ def to_json(board: Board) -> dict[str, Any]:
         "battles": len(selection.judgements),
         "unreadable": selection.unreadable,
         "probes": selection.probes,
+        "by_rule": board.by_rule,
+        "failures_on_probes": [asdict(found) for found in board.probes],
         "weighted": board.weighted,
         "overall": _group(board.everything),
         "domains": {group.name: _group(group) for group in board.domains},
         "levels": {group.name: _group(group) for group in board.levels},
-        "control": asdict(board.control),
+        "control": asdict(board.control) if board.control else None,
         "wins": {"systems": list(board.ranked), "row_over_column": board.wins.tolist()},
         "notes": list(board.notes),
     }

@@ -15,16 +15,18 @@ the log-F(1,1) prior of Greenland and Mansournia (2015, doi 10.1002/sim.6537) on
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import evalica
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from s2s_tasks.arena.ratings.outcomes import Array, Numbers, Outcomes
+from s2s_tasks.arena.ratings.outcomes import Array, Numbers, Outcomes, Pairs
 from s2s_tasks.inference import CONFIDENCE, Interval
 
 RESAMPLES = 1000
@@ -34,6 +36,8 @@ FEW = 30
 """Battles of a system, or instructions, below which a rating is called uncertain."""
 
 _ITERATIONS = 100
+_AT_ONCE = 1_000_000  # numbers of resamples in an array: more would only fill the memory
+_SAME = 1e-6  # rating points
 
 Flags = npt.NDArray[np.bool_]
 
@@ -44,10 +48,11 @@ class Rating:
 
     system: str
     rating: Interval
-    """Bounds are nan where all battles are on one instruction."""
+    """Bounds are nan where resampling cannot tell them: it is held, or all resamples agree."""
     rank: int
-    rank_low: int
-    rank_high: int
+    rank_low: int | None
+    """None where bounds are nan, which those of the rank would only seem to know better."""
+    rank_high: int | None
     battles: int
     wins: int
     losses: int
@@ -84,15 +89,12 @@ class Fit:
 
 def bradley_terry(outcomes: Outcomes, resamples: int = RESAMPLES, seed: int = 0) -> Fit:
     """Rate systems by maximum likelihood (evalica), with 95 % intervals."""
-    by_instruction = outcomes.wins()
-    total = by_instruction.sum(axis=0)
+    total = outcomes.wins()
     _, labels = connected_components(total + total.T > 0, directed=False)
     found: list[Rating] = []
     for group, label in enumerate(np.argsort(-np.bincount(labels), kind="stable"), 1):
-        members = np.flatnonzero(labels == label)
-        own = by_instruction[:, members[:, None], members]
-        own = own[own.any(axis=(1, 2))]
-        found += _rate_group(outcomes, members, own, group, resamples, seed)
+        own = outcomes.among(np.flatnonzero(labels == label))
+        found += _rate_group(own, group, resamples, seed)
     return Fit(
         tuple(found),
         battles=len(outcomes.score),
@@ -101,45 +103,57 @@ def bradley_terry(outcomes: Outcomes, resamples: int = RESAMPLES, seed: int = 0)
     )
 
 
-def ratings(wins: Array) -> Array:
+def ratings(pairs: Pairs, wins: Array) -> Array:
     """Return maximum-likelihood ratings of shape (systems,).
 
     Args:
-        wins: of row over column, of shape (systems, systems), as `hold` returns them.
+        pairs: who met.
+        wins: of shape (2, pairs), as `hold` returns them.
     """
-    winners, losers = np.nonzero(wins)
+    winners = np.concatenate([pairs.one, pairs.other])
+    losers = np.concatenate([pairs.other, pairs.one])
+    weights = wins.ravel()
+    won = weights > 0
     result = evalica.bradley_terry(
-        winners.tolist(),
-        losers.tolist(),
-        [evalica.Winner.X] * len(winners),
-        index=pd.RangeIndex(len(wins)),
-        weights=wins[winners, losers].tolist(),
+        winners[won].tolist(),
+        losers[won].tolist(),
+        [evalica.Winner.X] * int(won.sum()),
+        index=pd.RangeIndex(pairs.systems),
+        weights=weights[won].tolist(),
         tolerance=1e-8,
         limit=10_000,
     )
-    strengths = np.asarray(result.scores.reindex(range(len(wins))), dtype=np.float64)
+    strengths = np.asarray(result.scores.reindex(range(pairs.systems)), dtype=np.float64)
     return _scale(np.log(strengths))
 
 
-def many_ratings(wins: Array, start: Array) -> Array:
-    """Return what `ratings` would, for arrays of wins of shape (resamples, systems, systems).
+def many_ratings(pairs: Pairs, wins: Array, start: Array) -> Array:
+    """Return what `ratings` would, of shape (resamples, systems).
 
     Newton's method on all at once: calling evalica for each takes a hundred times as long.
 
     Args:
-        wins: as `hold` returns them.
+        pairs: who met.
+        wins: of shape (resamples, 2, pairs), as `hold` returns them.
         start: ratings from which to look, of shape (systems,).
     """
-    battles = wins + np.swapaxes(wins, 1, 2)
-    systems = wins.shape[1]
-    diagonal = np.eye(systems, dtype=np.bool_)
+    systems, one, other = pairs.systems, pairs.one, pairs.other
+    ends = np.tile(np.arange(len(one)), 2), np.concatenate([one, other])
+    shape = (len(one), systems)
+    involved = coo_array((np.ones(2 * len(one)), ends), shape=shape).tocsr()
+    signed = coo_array((np.repeat([1.0, -1.0], len(one)), ends), shape=shape).tocsr()
+    diagonal = np.arange(systems)
+    battles = wins.sum(axis=1)
     logs = np.tile((start - 1000) * np.log(10) / 400, (len(wins), 1))
     for _ in range(_ITERATIONS):
-        chance = expit(logs[:, :, None] - logs[:, None, :])
-        slope = np.sum(wins - battles * chance, axis=2)
+        chance = expit(logs[:, one] - logs[:, other])
+        slope = (wins[:, 0] - battles * chance) @ signed
         information = battles * chance * (1 - chance)
         # Only differences count: the matrix of ones fixes the mean.
-        curvature = 1 / systems - information + diagonal * information.sum(axis=2)[:, :, None]
+        curvature = np.full((len(wins), systems, systems), 1 / systems)
+        curvature[:, one, other] -= information
+        curvature[:, other, one] -= information
+        curvature[:, diagonal, diagonal] += information @ involved
         step = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
         longest = np.abs(step).max(axis=1, keepdims=True)
         logs += step / np.maximum(1, longest)
@@ -148,26 +162,30 @@ def many_ratings(wins: Array, start: Array) -> Array:
     return _scale(logs)
 
 
-def hold(wins: Array, met: Flags) -> tuple[Array, Flags]:
+def hold(pairs: Pairs, wins: Array) -> tuple[Array, Flags]:
     """Add the made-up ties that wins need to have a maximum of likelihood, where they do.
 
     Args:
-        wins: of row over column, of shape (…, systems, systems).
-        met: which systems ever met, of shape (systems, systems); a chain of them must link all.
+        pairs: who met; a chain of them must link all systems.
+        wins: of shape (resamples, 2, pairs).
 
     Returns:
-        The wins, and which systems the ties hold, of shape (…, systems): all outside the largest
-        circle of systems each of which won against another of it.
+        The wins, and which systems the ties hold, of shape (resamples, systems): all outside the
+        largest circle of systems each of which won against another of it.
     """
-    systems = wins.shape[-1]
-    reached = (wins > 0) | np.eye(systems, dtype=np.bool_)
-    for _ in range(max(1, (systems - 1).bit_length())):
-        reached = np.matmul(reached.astype(np.float64), reached) > 0
-    circle = reached & np.swapaxes(reached, -1, -2)
-    sizes = circle.sum(axis=-1)
-    largest = np.take_along_axis(circle, sizes.argmax(axis=-1)[..., None, None], axis=-2)
-    held = ~largest[..., 0, :] | (sizes.max(axis=-1, keepdims=True) == 1)
-    return wins + PRIOR / 2 * (met & ~circle), held
+    count = len(wins)
+    resample, place = np.nonzero(wins.reshape(count, -1))
+    winners = np.concatenate([pairs.one, pairs.other])[place] + resample * pairs.systems
+    losers = np.concatenate([pairs.other, pairs.one])[place] + resample * pairs.systems
+    nodes = count * pairs.systems
+    graph = coo_array((np.ones(len(place), np.int8), (winners, losers)), shape=(nodes, nodes))
+    _, labels = connected_components(graph, connection="strong")
+    sizes = np.bincount(labels)[labels].reshape(count, -1)
+    circle = labels.reshape(count, -1)
+    largest = np.take_along_axis(circle, sizes.argmax(axis=1)[:, None], axis=1)
+    held = (circle != largest) | (sizes.max(axis=1, keepdims=True) == 1)
+    apart = circle[:, pairs.one] != circle[:, pairs.other]
+    return wins + PRIOR / 2 * apart[:, None, :], held
 
 
 def _scale(logs: Array) -> Array:
@@ -175,59 +193,58 @@ def _scale(logs: Array) -> Array:
     return result
 
 
-def _rate_group(
-    outcomes: Outcomes,
-    members: Numbers,
-    by_instruction: Array,
-    group: int,
-    resamples: int,
-    seed: int,
-) -> list[Rating]:
-    total = by_instruction.sum(axis=0)
-    met = total + total.T > 0
-    wins, held = hold(total, met)
-    estimates = ratings(wins)
-    resampled, _ = hold(_resample(by_instruction, resamples, seed), met)
-    drawn = many_ratings(resampled, estimates)
+def _rate_group(outcomes: Outcomes, group: int, resamples: int, seed: int) -> list[Rating]:
+    pairs = outcomes.pairs()
+    wins, held = hold(pairs, pairs.wins)
+    estimates = ratings(pairs, wins[0])
+    drawn = np.concatenate(
+        [
+            many_ratings(pairs, hold(pairs, resampled)[0], estimates)
+            for resampled in _resampled(pairs, resamples, seed)
+        ]
+    )
     ranks = _ranks(drawn)
     levels = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
     rank_low, rank_high = np.quantile(ranks, levels, axis=0, method="inverted_cdf")
     low, high = np.quantile(drawn, levels, axis=0)
-    if len(by_instruction) < 2:
-        low, high = np.full((2, len(members)), np.nan)
+    # A made-up tie would seem sure, and so would what no choice of instructions changes.
+    unknown = held[0] | (np.ptp(drawn, axis=0) < _SAME)
     result = []
-    for place, system in enumerate(members):
-        first, second = outcomes.first == system, outcomes.second == system
+    for place, system in enumerate(outcomes.systems):
+        first, second = outcomes.first == place, outcomes.second == place
         scores = np.concatenate([outcomes.score[first], 1 - outcomes.score[second]])
+        estimate = float(estimates[place])
+        # Resamples of few battles can all lie to one side of the estimate.
+        bounds = min(float(low[place]), estimate), max(float(high[place]), estimate)
+        told = not unknown[place]
         result.append(
             Rating(
-                system=outcomes.systems[system],
-                # Resamples of few battles can all lie to one side of the estimate.
-                rating=Interval(
-                    float(estimates[place]),
-                    float(np.minimum(low[place], estimates[place])),
-                    float(np.maximum(high[place], estimates[place])),
-                ),
+                system=system,
+                rating=Interval(estimate, *(bounds if told else (np.nan, np.nan))),
                 rank=int(_ranks(estimates)[place]),
-                rank_low=int(rank_low[place]),
-                rank_high=int(rank_high[place]),
+                rank_low=int(rank_low[place]) if told else None,
+                rank_high=int(rank_high[place]) if told else None,
                 battles=len(scores),
                 wins=int(np.sum(scores == 1)),
                 losses=int(np.sum(scores == 0)),
                 ties=int(np.sum(scores == 0.5)),
                 group=group,
-                held=bool(held[place]),
+                held=bool(held[0, place]),
                 few=len(scores) < FEW,
             )
         )
     return sorted(result, key=lambda rating: (-rating.rating.estimate, rating.system))
 
 
-def _resample(by_instruction: Array, resamples: int, seed: int) -> Array:
-    """Return wins of as many instructions drawn with replacement, (resamples, systems, systems)."""
-    count = len(by_instruction)
-    times = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), resamples)
-    return np.asarray(np.tensordot(times, by_instruction, axes=1), dtype=np.float64)
+def _resampled(pairs: Pairs, resamples: int, seed: int) -> Iterator[Array]:
+    """Yield wins of as many instructions drawn with replacement, (resamples, 2, pairs) in all."""
+    rng = np.random.default_rng(seed)
+    count, columns = pairs.by_instruction.shape
+    step = max(1, _AT_ONCE // max(count, columns, pairs.systems**2))
+    for start in range(0, resamples, step):
+        size = min(step, resamples - start)
+        times = rng.multinomial(count, np.full(count, 1 / count), size)
+        yield (times.astype(np.float64) @ pairs.by_instruction).reshape(size, 2, -1)
 
 
 def _ranks(values: Array) -> Numbers:

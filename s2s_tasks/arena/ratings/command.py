@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from s2s_tasks.arena.options import whole
 from s2s_tasks.arena.ratings.board import build, to_json
 from s2s_tasks.arena.ratings.bradley_terry import RESAMPLES
 from s2s_tasks.arena.ratings.covariates import DEFAULT
@@ -49,12 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--resamples",
-        type=_at_least_100,
+        type=whole(100),  # percentiles need as many
         default=RESAMPLES,
         metavar="N",
         help=f"of the bootstrap; default {RESAMPLES}",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of resamples and shuffles; default 0")
+    parser.add_argument(
+        "--seed", type=whole(0), default=0, help="of resamples and shuffles; default 0"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -84,10 +87,3 @@ def run(options: argparse.Namespace) -> int:
         print(sentence)
     print(f"{files[0]} and {len(files) - 1} more files")
     return 0
-
-
-def _at_least_100(text: str) -> int:
-    number = int(text)
-    if number < 100:
-        raise argparse.ArgumentTypeError("percentiles need 100 or more")
-    return number

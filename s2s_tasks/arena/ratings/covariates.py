@@ -18,7 +18,7 @@ from scipy.stats import norm
 from statsmodels.tools.sm_exceptions import ConvergenceWarning, PerfectSeparationWarning
 
 from s2s_tasks.arena.ratings.bradley_terry import PRIOR, Fit, hold
-from s2s_tasks.arena.ratings.outcomes import Array, Numbers, tally
+from s2s_tasks.arena.ratings.outcomes import Array, Numbers, Pairs, tally
 from s2s_tasks.arena.records import Criterion, Judgement
 from s2s_tasks.inference import CONFIDENCE, Interval
 
@@ -33,7 +33,8 @@ class Effect:
 
     name: str
     coefficient: Interval
-    """Log-odds: of being heard first, or by a standard deviation of the difference."""
+    """Log-odds: of being heard first, or by a standard deviation of the difference. Bounds are nan
+    where the battles do not tell."""
     win_rate: Interval
     """Of the favoured one of two answers that are otherwise alike."""
 
@@ -44,7 +45,9 @@ class Control:
 
     effects: tuple[Effect, ...]
     ratings: dict[str, Interval]
-    """By system, from the best."""
+    """By system, from the best; bounds are nan where made-up ties hold it."""
+    plain: dict[str, float]
+    """Ratings from the same battles without covariates, by system."""
     battles: int
     left_out: tuple[str, ...]
     """Features that were not measured of all answers, or do not vary."""
@@ -82,7 +85,7 @@ def control(
         difference = _difference(inside, name)
         if difference is not None:
             columns[name] = difference
-    made_up, ties = _made_up(outcomes.wins().sum(axis=0), len(columns))
+    made_up, ties = _made_up(outcomes.pairs(), len(columns))
     meeting = np.eye(systems)[outcomes.first] - np.eye(systems)[outcomes.second]
     rows = np.concatenate([np.column_stack([meeting, *columns.values()]), made_up])
     score = np.concatenate([outcomes.score, np.full(len(made_up), 0.5)])
@@ -91,8 +94,12 @@ def control(
     estimates, covariance = _regress(rows, systems, score, weight, clusters)
     errors = np.sqrt(np.diag(covariance))
     scale = 400 / np.log(10)
+    # Made-up ties would seem sure.
+    held = {rating.system for rating in fit.ratings if rating.held}
     rated = {
-        name: _interval(1000 + scale * estimates[place], scale * errors[place])
+        name: _interval(
+            1000 + scale * estimates[place], np.nan if name in held else scale * errors[place]
+        )
         for place, name in enumerate(outcomes.systems)
     }
     effects = []
@@ -103,6 +110,7 @@ def control(
     return Control(
         tuple(effects),
         dict(sorted(rated.items(), key=lambda item: -item[1].estimate)),
+        {rating.system: rating.rating.estimate for rating in fit.ratings if rating.group == 1},
         len(inside),
         tuple(name for name in features if name not in columns),
     )
@@ -113,7 +121,9 @@ def _difference(judgements: Sequence[Judgement], name: str) -> Array | None:
     keys = (f"first_{name}", f"second_{name}")
     if not all(key in judgement.features for judgement in judgements for key in keys):
         return None
-    first, second = (np.array([j.features[key] for j in judgements]) for key in keys)
+    first, second = (
+        np.array([judgement.features[key] for judgement in judgements], np.float64) for key in keys
+    )
     difference: Array = first - second
     if min(first.min(), second.min()) >= 0:
         total = first + second
@@ -122,15 +132,15 @@ def _difference(judgements: Sequence[Judgement], name: str) -> Array | None:
     return difference / spread if spread > 1e-9 else None
 
 
-def _made_up(wins: Array, covariates: int) -> tuple[Array, Array]:
+def _made_up(pairs: Pairs, covariates: int) -> tuple[Array, Array]:
     """Return rows of ties and their weights: a row for each prior."""
-    systems = len(wins)
-    held, _ = hold(wins, wins + wins.T > 0)
-    pairs = np.argwhere(np.triu(held - wins) > 0)
-    rows = np.zeros((len(pairs) + covariates, systems + covariates))
-    for row, (one, other) in enumerate(pairs):
-        rows[row, [one, other]] = 1, -1
-    rows[len(pairs) :, systems:] = np.eye(covariates)
+    wins = pairs.wins
+    held, _ = hold(pairs, wins)
+    ties = np.flatnonzero((held - wins)[0, 0] > 0)
+    rows = np.zeros((len(ties) + covariates, pairs.systems + covariates))
+    rows[np.arange(len(ties)), pairs.one[ties]] = 1
+    rows[np.arange(len(ties)), pairs.other[ties]] = -1
+    rows[len(ties) :, pairs.systems :] = np.eye(covariates)
     return rows, np.full(len(rows), PRIOR)
 
 
@@ -157,5 +167,6 @@ def _regress(
 
 
 def _interval(estimate: float, error: float) -> Interval:
-    reach = norm.ppf((1 + CONFIDENCE) / 2) * error
+    # No error at all: battles do not tell, as where a system is always heard first.
+    reach = norm.ppf((1 + CONFIDENCE) / 2) * (error if error > 1e-6 else np.nan)
     return Interval(float(estimate), float(estimate - reach), float(estimate + reach))

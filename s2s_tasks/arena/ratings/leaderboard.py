@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 
+from s2s_tasks.arena.contest.probes_report import probes_section
 from s2s_tasks.arena.ratings.board import Board, Group
 from s2s_tasks.arena.ratings.bradley_terry import FEW, Rating
-from s2s_tasks.arena.ratings.drawings import draw_ratings, draw_win_rates
+from s2s_tasks.arena.ratings.covariates import Control
+from s2s_tasks.arena.ratings.drawings import READ, draw_ratings, draw_win_rates
 from s2s_tasks.arena.ratings.outcomes import Array
 from s2s_tasks.report.document import Document, Figure, Section, Table
 
@@ -33,7 +36,8 @@ def leaderboard(board: Board) -> Document:
             _ranking(board),
             _matrix(board),
             *([_groups(groups)] if groups else []),
-            _control(board),
+            *([_control(board.control, board.by_rule)] if board.control else []),
+            *([probes_section(board.probes)] if board.probes else []),
             _methods(),
         ],
     )
@@ -58,23 +62,28 @@ def _summary(board: Board) -> list[str]:
     tied = [r.system for r in fit.ratings[1:] if r.group == 1 and r.rank_low == 1]
     if tied:
         sentences.append(f"First place may as well be {', '.join(tied)}'s, by its interval.")
-    position = board.control.effects[0].win_rate
-    sentences.append(
-        f"Of two equal answers the one heard first wins {100 * position.estimate:.1f} % "
-        f"(95 % interval {100 * position.low:.1f} to {100 * position.high:.1f})."
-    )
+    if board.control:
+        position = board.control.effects[0].win_rate
+        sentences.append(
+            "These battles do not tell what being heard first is worth."
+            if math.isnan(position.low)
+            else f"Of two equal answers the one heard first wins {100 * position.estimate:.1f} % "
+            f"(95 % interval {100 * position.low:.1f} to {100 * position.high:.1f})."
+        )
     return sentences
 
 
 def _rated(rating: Rating) -> str:
     interval = rating.rating
+    if math.isnan(interval.low):
+        return f"{interval.estimate:.0f} (no interval)"
     return f"{interval.estimate:.0f} ({interval.low:.0f} to {interval.high:.0f})"
 
 
 def _ranking(board: Board) -> Section:
     group = board.everything
     several = group.fit.groups > 1
-    frame = pd.DataFrame(
+    frame = _frame(
         ({"group": rating.group} if several else {})
         | _row(rating)
         | {
@@ -91,7 +100,8 @@ def _ranking(board: Board) -> Section:
         "Leaderboard",
         [
             "Rating: Bradley–Terry, where 400 points are odds of ten to one and the mean is 1000. "
-            "From … to: 95 % intervals, of the rating and of the rank.",
+            "From … to: 95 % intervals, of the rating and of the rank; none where the battles do "
+            "not tell, as of a system that never won or never lost.",
         ],
         [
             Table(
@@ -107,6 +117,7 @@ def _ranking(board: Board) -> Section:
                 "Ratings with 95 % intervals",
                 "; ".join(f"{rating.system}: {_rated(rating)}" for rating in group.fit.ratings),
                 lambda theme: draw_ratings(group.fit.ratings, theme),
+                "A hollow mark has no interval.",
             ),
         ],
     )
@@ -118,6 +129,11 @@ _FORMATS = {
     "win rate, %": "{:.1f}",
     "battles": "{:,}",
 }
+
+
+def _frame(rows: Iterable[dict[str, object]]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows)
+    return frame.astype(dict.fromkeys(("rank from", "rank to"), "Int64"))  # some are missing
 
 
 def _row(rating: Rating) -> dict[str, object]:
@@ -154,7 +170,7 @@ def _matrix(board: Board) -> Section:
         }
         for row, one in enumerate(board.ranked)
         for column, other in enumerate(board.ranked)
-        if battles[row, column]
+        if row < column and battles[row, column]
     )
     told = [
         f"{one} won {rate:.0f} % against {other}"
@@ -162,6 +178,8 @@ def _matrix(board: Board) -> Section:
             pairs["system"], pairs["against"], pairs["win rate, %"], strict=True
         )
     ]
+    if len(board.ranked) > READ:
+        told = [f"{len(board.ranked)} systems by their ratings; the table below has every pair"]
     return Section(
         "matrix",
         "Who beats whom",
@@ -176,13 +194,13 @@ def _matrix(board: Board) -> Section:
                 "; ".join(told),
                 lambda theme: draw_win_rates(board.ranked, rates, theme),
             ),
-            Table("pairs", "Every pair", pairs, _FORMATS, folded=True),
+            Table("pairs", "Every pair that met", pairs, _FORMATS, folded=True),
         ],
     )
 
 
 def _groups(groups: Sequence[Group]) -> Section:
-    frame = pd.DataFrame(
+    frame = _frame(
         {
             "part": group.name,
             **({"group": rating.group} if any(g.fit.groups > 1 for g in groups) else {}),
@@ -208,14 +226,14 @@ def _groups(groups: Sequence[Group]) -> Section:
                 frame,
                 _FORMATS,
                 f"Few battles: fewer than {FEW} battles of the system or instructions of the part. "
-                "Held: never won, or never lost, against the others; the rating and its interval "
-                "rest on a made-up tie.",
+                "Held: never won, or never lost, against the others; the rating rests on a made-up "
+                "tie, and has no interval.",
             )
         ],
     )
 
 
-def _control(board: Board) -> Section:
+def _control(control: Control, by_rule: int) -> Section:
     effects = pd.DataFrame(
         {
             "covariate": effect.name,
@@ -226,18 +244,17 @@ def _control(board: Board) -> Section:
             "win rate from": 100 * effect.win_rate.low,
             "win rate to": 100 * effect.win_rate.high,
         }
-        for effect in board.control.effects
+        for effect in control.effects
     )
-    plain = {rating.system: rating.rating.estimate for rating in board.everything.fit.ratings}
     adjusted = pd.DataFrame(
         {
             "system": system,
-            "rating": plain[system],
+            "rating": control.plain[system],
             "adjusted": interval.estimate,
             "from": interval.low,
             "to": interval.high,
         }
-        for system, interval in board.control.ratings.items()
+        for system, interval in control.ratings.items()
     )
     odds = dict.fromkeys(("coefficient", "from", "to"), "{:+.2f}")
     shares = dict.fromkeys(("win rate, %", "win rate from", "win rate to"), "{:.1f}")
@@ -249,6 +266,7 @@ def _control(board: Board) -> Section:
             "two answers differ. A coefficient is in log-odds: of being heard first, or of a "
             "difference by one standard deviation. The win rate is that of the first, longer or "
             "louder of two answers that are otherwise alike. From … to: 95 % intervals.",
+            *(["Both ratings below leave out what a rule decided."] if by_rule else []),
         ],
         [
             Table("covariates", "What decides beside the system", effects, odds | shares),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import coo_array, csr_array
 
 from s2s_tasks.arena.records import Criterion, Judgement, Winner
 from s2s_tasks.errors import S2STasksError
@@ -16,6 +17,10 @@ Numbers = npt.NDArray[np.int64]
 
 SCORES: dict[Winner, float] = {"first": 1.0, "second": 0.0, "tie": 0.5, "both_bad": 0.5}
 """What the answer heard first gets of a battle."""
+
+
+FURTHEST = 1e6
+"""Ratio of weights beyond which nothing but the heaviest battles would count."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +81,58 @@ class Outcomes:
         return len(np.unique(self.cluster))
 
     def wins(self) -> Array:
-        """Return weighted wins, a tie being half of one, by instruction, of row over column.
+        """Return weighted wins, a tie being half of one, of row over column.
 
-        The shape is (instructions, systems, systems).
+        The shape is (systems, systems).
         """
-        systems = len(self.systems)
-        totals = np.zeros((self.clusters, systems, systems))
-        np.add.at(totals, (self.cluster, self.first, self.second), self.weight * self.score)
-        np.add.at(totals, (self.cluster, self.second, self.first), self.weight * (1 - self.score))
+        totals = np.zeros((len(self.systems), len(self.systems)))
+        np.add.at(totals, (self.first, self.second), self.weight * self.score)
+        np.add.at(totals, (self.second, self.first), self.weight * (1 - self.score))
         return totals
+
+    def among(self, members: Numbers) -> Outcomes:
+        """Return the battles of some systems, whose numbers ascend, with these alone."""
+        inside = np.isin(self.first, members) & np.isin(self.second, members)
+        return Outcomes(
+            systems=tuple(self.systems[member] for member in members),
+            first=np.searchsorted(members, self.first[inside]),
+            second=np.searchsorted(members, self.second[inside]),
+            score=self.score[inside],
+            weight=self.weight[inside],
+            cluster=np.unique(self.cluster[inside], return_inverse=True)[1],
+        )
+
+    def pairs(self) -> Pairs:
+        """Return who won against whom on which instruction."""
+        systems = len(self.systems)
+        one, other = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
+        codes, place = np.unique(one * systems + other, return_inverse=True)
+        for_one = np.where(self.first == one, self.score, 1 - self.score)
+        wins = coo_array(
+            (
+                np.concatenate([self.weight * for_one, self.weight * (1 - for_one)]),
+                (np.tile(self.cluster, 2), np.concatenate([place, place + len(codes)])),
+            ),
+            shape=(self.clusters, 2 * len(codes)),
+        )
+        return Pairs(systems, codes // systems, codes % systems, wins.tocsr())
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of systems that met: most of many systems never meet most others."""
+
+    systems: int
+    one: Numbers
+    """Of shape (pairs,): the one with the lower number."""
+    other: Numbers
+    by_instruction: csr_array
+    """Weighted wins of shape (instructions, 2 pairs): of `one`, then of `other`."""
+
+    @property
+    def wins(self) -> Array:
+        """On all instructions, of shape (1, 2, pairs): of `one`, then of `other`."""
+        return np.asarray(self.by_instruction.sum(axis=0)).reshape(1, 2, -1)
 
 
 def tally(
@@ -99,7 +147,7 @@ def tally(
             drawn, instead of each the same.
 
     Raises:
-        S2STasksError: when there are no judgements.
+        S2STasksError: when there are no judgements, or weights are too far apart.
     """
     if not judgements:
         raise S2STasksError(
@@ -112,7 +160,14 @@ def tally(
     instructions = {
         name: number for number, name in enumerate(dict.fromkeys(b.instruction for b in battles))
     }
-    weight = np.array([1 / battle.propensity if weighted else 1.0 for battle in battles])
+    chances = np.array([battle.propensity if weighted else 1.0 for battle in battles])
+    if chances.max() > FURTHEST * chances.min():
+        raise S2STasksError(
+            f"a pair was drawn with a probability of {chances.min():.1g}, others with up to "
+            f"{chances.max():.1g}: weighted by one over it, all would rest on a few battles; rate "
+            "without inverse propensity"
+        )
+    weight = 1 / chances
     return Outcomes(
         systems=tuple(systems),
         first=np.array([place[battle.first] for battle in battles]),

@@ -9,6 +9,7 @@ const form = document.querySelector("#vote");
 const skip = document.querySelector("#skip");
 const button = form.querySelector("button");
 const hint = document.querySelector("#hint");
+const back = document.querySelector("#back");
 const live = document.querySelector("#live");
 const shortcuts = document.querySelector("#shortcuts");
 const players = [...document.querySelectorAll("audio")];
@@ -18,11 +19,12 @@ let sent = false;
 // Listening
 
 function heard(player) {
-  let seconds = 0;
+  let played = 0;
   for (let index = 0; index < player.played.length; index += 1) {
-    seconds += player.played.end(index) - player.played.start(index);
+    played += player.played.end(index) - player.played.start(index);
   }
-  return seconds;
+  // Whoever comes back to a battle need not listen again.
+  return Math.max(played, Number(form.elements[`heard_${player.id}`].value));
 }
 
 function isHeard(player) {
@@ -46,14 +48,21 @@ function why(left) {
 function refresh() {
   const left = missing();
   const waits = left.length > 0;
-  if (button.getAttribute("aria-disabled") === String(waits) && !waits) return;
+  const changed = button.getAttribute("aria-disabled") !== String(waits);
   button.setAttribute("aria-disabled", String(waits));
   if (waits) hint.textContent = why(left);
-  else say("Both answers heard: you can vote.");
+  else if (changed) say("Both answers heard: you can vote.");
 }
 
 function state(player, text) {
   document.querySelector(`[data-state="${player.id}"]`).textContent = text;
+}
+
+function settle(player) {
+  if (isHeard(player)) state(player, "heard");
+  else if (player.currentTime > 0) state(player, "paused");
+  player.closest(".card").classList.toggle("heard", isHeard(player));
+  refresh();
 }
 
 function toggle(player) {
@@ -67,12 +76,8 @@ for (const player of players) {
     players.filter((other) => other !== player).forEach((other) => other.pause());
     state(player, "playing");
   });
-  for (const event of ["pause", "ended"]) {
-    player.addEventListener(event, () => {
-      state(player, isHeard(player) ? "heard" : "paused");
-      player.closest(".card").classList.toggle("heard", isHeard(player));
-      refresh();
-    });
+  for (const event of ["loadedmetadata", "pause", "ended"]) {
+    player.addEventListener(event, () => settle(player));
   }
   player.addEventListener("error", () => {
     state(player, "does not play");
@@ -132,9 +137,14 @@ window.addEventListener("pageshow", (event) => {
 
 shortcuts.closest(".switch").hidden = false;
 shortcuts.checked = localStorage.getItem(STORED) !== "off";
+function showKeys() {
+  form.classList.toggle("letters", shortcuts.checked);
+}
 shortcuts.addEventListener("change", () => {
   localStorage.setItem(STORED, shortcuts.checked ? "on" : "off");
+  showKeys();
 });
+showKeys();
 
 function act(key) {
   const player = players[["1", "2", "3"].indexOf(key)];
@@ -142,7 +152,8 @@ function act(key) {
   else if (key === "s") {
     skip.open = true;
     skip.querySelector("input[type=radio]").focus();
-  } else return choose(key);
+  } else if (key === "p" && back) back.click();
+  else return choose(key);
   return true;
 }
 
@@ -151,7 +162,7 @@ document.addEventListener("keydown", (event) => {
   const target = event.target;
   if (target.matches("input[type=text]")) return;
   if (event.key === "Enter") {
-    if (target.matches("button, summary, audio") || skip.contains(target)) return;
+    if (target.matches("a, button, summary, audio") || skip.contains(target)) return;
     event.preventDefault();
     form.requestSubmit();
   } else if (shortcuts.checked && !event.repeat && act(event.key.toLowerCase())) {
@@ -159,4 +170,11 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-refresh();
+players.forEach(settle);
+if (document.activeElement === document.body) document.querySelector("h1").focus();
+// Screen readers tell what changes in this region, and not what a page has from the start.
+const notice = document.querySelector(".notice");
+setTimeout(() => {
+  const parts = [live.dataset.place, notice && notice.textContent, live.textContent];
+  live.textContent = parts.filter(Boolean).join(" ");
+}, 300);

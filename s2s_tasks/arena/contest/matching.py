@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -137,21 +137,28 @@ def refuse_own_contest(judge: str, systems: Mapping[str, Iterable[str]]) -> None
 
     Args:
         judge: name of its model.
-        systems: names of each system's models, as their fingerprints tell them.
+        systems: names of each system's models, as users or fingerprints have them; where there are
+            none the system's own name counts.
 
     Raises:
         S2STasksError: when a name is the judge's, whatever hub it lies on and however it is spelt.
     """
     for system, names in systems.items():
-        if _bare(judge) in {_bare(name) for name in (system, *names)}:
+        models = set(names)
+        if _bare(judge) in set(map(_bare, models or {system})):
+            otherwise = "" if models else "; if it is another model, call it otherwise: NAME=PATH"
             raise S2STasksError(
                 f"{judge} cannot judge a contest that it is in, as {system}: leave those answers "
-                "out, or name another judge"
+                f"out, or name another judge{otherwise}"
             )
 
 
 def _bare(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.split("@")[0].rstrip("/").rsplit("/", 1)[-1].lower())
+    """Return the letters and digits of a model's name, without its hub; all, where it has none."""
+    whole = unicodedata.normalize("NFKC", name).casefold()
+    last = whole.split("@")[0].rstrip("/").rsplit("/", 1)[-1]
+    # A mark belongs to its letter: vowels of Devanagari are marks.
+    return "".join(c for c in last if unicodedata.category(c)[0] in "LMN") or whole
 
 
 def _closest(gaps: Sequence[float], count: int) -> list[float]:

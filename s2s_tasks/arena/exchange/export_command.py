@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
-
-from s2s_tasks.arena.exchange import to_chatbot_arena, to_trace
-from s2s_tasks.arena.import_command import add_manifest, read_manifest
+from s2s_tasks.arena.exchange.import_command import add_manifest, read_manifest
+from s2s_tasks.arena.exchange.writing import CHATBOT_ARENA_FIELDS, to_chatbot_arena, to_trace
 from s2s_tasks.arena.records import CRITERIA
 from s2s_tasks.arena.verdicts import HELP, read_verdicts
 from s2s_tasks.arena.writing import replace_with, to_text
@@ -20,6 +22,13 @@ FORMATS = ("trace", "chatbot-arena")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `run` reads."""
+    parser.description = (
+        "Write judgements as others read them. Every verdict that could be read is written, those "
+        "by rule against silent answers too; probes and verdicts that could not be read are left "
+        "out, and counted. Fields of ours (judge, domain, task, level …) stand beside theirs, so "
+        "that `import` gets back what there is; replies, probabilities, what was measured and "
+        "hashes of recordings are not written."
+    )
     parser.add_argument("logs", nargs="+", type=Path, metavar="LOG", help=HELP)
     parser.add_argument(
         "--output",
@@ -60,10 +69,18 @@ def run(options: argparse.Namespace) -> int:
     if suffix == ".json":
         text = to_text(records)
     elif suffix == ".csv":
-        text = pd.DataFrame(records).to_csv(index=False, lineterminator="\n")
+        text = _csv(records)
     else:
         text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     replace_with(options.output, text)
     left_out = len(judgements) - len(records)
     print(f"{options.output}: {len(records):,} battles; {left_out:,} probes or without a verdict")
     return 0
+
+
+def _csv(records: Iterable[Mapping[str, Any]]) -> str:
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, CHATBOT_ARENA_FIELDS)
+    writer.writeheader()
+    writer.writerows(records)
+    return file.getvalue()

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import cast, get_args
 
 from s2s_tasks.arena.data import manifest
-from s2s_tasks.arena.exchange import FIELDS, PRESETS, WORDS, to_judgements
-from s2s_tasks.arena.exchange_rows import read_rows
+from s2s_tasks.arena.exchange.formats import FIELDS, OWN_WORDS, PRESETS, WORDS, Meaning
+from s2s_tasks.arena.exchange.reading import to_judgements
+from s2s_tasks.arena.exchange.rows import read_rows
 from s2s_tasks.arena.log import append
 from s2s_tasks.arena.records import Instruction, Winner
 from s2s_tasks.errors import S2STasksError
+
+_MEANINGS = (*get_args(Winner), "name")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="WORD=VERDICT",
-        help=f"what a word means: {', '.join(get_args(Winner))}; known are {', '.join(WORDS)}, "
-        "and names of systems",
+        help=f"what a word means: {', '.join(get_args(Winner))}; or name, the system called so. "
+        f"Known are {', '.join(WORDS)}, and names of systems; words of --format go before names",
     )
     parser.add_argument(
         "--records", default="", metavar="NAME", help="part of the JSON that holds the records"
@@ -92,17 +95,15 @@ def run(options: argparse.Namespace) -> int:
         )
     fields = PRESETS[options.format] | _pairs(options.fields, "--fields", FIELDS)
     given = _pairs(options.verdicts, "--verdicts", None)
-    if unknown := [word for word in given.values() if word not in get_args(Winner)]:
-        raise S2STasksError(
-            f"--verdicts {unknown[0]}: a verdict is one of {', '.join(get_args(Winner))}"
-        )
-    words = WORDS | {word.lower(): cast(Winner, winner) for word, winner in given.items()}
+    if unknown := [word for word in given.values() if word not in _MEANINGS]:
+        raise S2STasksError(f"--verdicts {unknown[0]}: a verdict is one of {', '.join(_MEANINGS)}")
+    words = {word.lower(): cast(Meaning, meaning) for word, meaning in given.items()}
     judgements = to_judgements(
         read_rows(options.file, options.records),
         fields,
         str(options.file),
         judge=options.judge,
-        words=words,
+        words={**OWN_WORDS[options.format], **words},
         instructions=read_manifest(options.manifest),
     )
     append(options.output, *judgements)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from s2s_tasks.arena.cells import csv_rows
 from s2s_tasks.errors import S2STasksError
 
 Row = Mapping[str, Any]
@@ -31,17 +32,19 @@ def read_rows(path: Path, records: str = "") -> list[Row]:
         S2STasksError: when the file cannot be read, or has another form.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise S2STasksError(f"{path}: cannot be read ({error})") from error
     try:
         if path.suffix.lower() == ".csv":
-            content: Any = list(csv.DictReader(io.StringIO(text), strict=True))
+            content: Any = csv_rows(io.StringIO(text, newline=""))
         elif path.suffix.lower() == ".jsonl":
             content = [json.loads(line) for line in text.split("\n") if line.strip()]
         else:
             content = json.loads(text)
-    except (ValueError, csv.Error) as error:
+    except csv.Error as error:
+        raise S2STasksError(f"{path}: cannot be read: {error}") from error
+    except (ValueError, RecursionError) as error:
         raise S2STasksError(
             f"{path}: not what its name says ({error}); its name has to end in .json, .jsonl or "
             ".csv, by what is in it"

@@ -12,7 +12,8 @@ from typing import get_args
 import numpy as np
 import soundfile
 
-from s2s_tasks.arena.meeting import Meeting
+from s2s_tasks.arena.contest.meeting import Meeting
+from s2s_tasks.arena.judges.prompt import mode_of
 from s2s_tasks.arena.records import Answer, Battle, Instruction, Judgement, Probe
 from s2s_tasks.audio import Audio, probe
 from s2s_tasks.inference import Interval, mean_interval
@@ -26,8 +27,9 @@ RATE = 16000
 
 @dataclass(frozen=True)
 class Failures:
-    """How a judge did on probes of one kind."""
+    """How a judge did on probes of one kind, overall."""
 
+    judge: str
     kind: Probe
     asked: int
     """Those with a verdict that could be read."""
@@ -40,6 +42,10 @@ class Failures:
     had to name a winner."""
     first: int
     """How often the first one won."""
+    ties: int
+    """How often none won, for good or bad."""
+    first_share: Interval | None
+    """Of those that one won, how often it was the first; None where none did."""
 
 
 def choose_probes(
@@ -87,31 +93,53 @@ def choose_probes(
     return meetings
 
 
-def failures(judgements: Iterable[Judgement], *, may_tie: bool) -> list[Failures]:
-    """Return how a judge did on probes, by kind.
+def failures(judgements: Iterable[Judgement]) -> list[Failures]:
+    """Return how judges did on probes, by judge and kind; intervals are by instruction.
 
-    Args:
-        judgements: of one judge; others than probes are passed over.
-        may_tie: whether the judge could say that neither is better.
+    Whether a judge could say that neither is better is in its name, of those whom a contest asks;
+    of all others it is whether they ever did, so give their verdicts on other battles, too.
     """
-    groups: dict[Probe, list[Judgement]] = defaultdict(list)
+    probed: dict[str, dict[Probe, list[Judgement]]] = {}
+    may_tie: dict[str, bool] = {}
     for judgement in judgements:
-        if judgement.battle.probe:
-            groups[judgement.battle.probe].append(judgement)
-    return [_failures(kind, groups[kind], may_tie) for kind in get_args(Probe) if groups[kind]]
+        judge, kind = judgement.judge, judgement.battle.probe
+        drew = not set(judgement.winners.values()) <= {"first", "second"}
+        may_tie[judge] = may_tie.get(judge, mode_of(judge) == "ties") or drew
+        if kind is not None:
+            probed.setdefault(judge, defaultdict(list))[kind].append(judgement)
+    return [
+        _failures(judge, kind, kinds[kind], may_tie[judge])
+        for judge, kinds in probed.items()
+        for kind in get_args(Probe)
+        if kind in kinds
+    ]
 
 
-def _failures(kind: Probe, judgements: Sequence[Judgement], may_tie: bool) -> Failures:
+def _failures(judge: str, kind: Probe, judgements: Sequence[Judgement], may_tie: bool) -> Failures:
     read = [j for j in judgements if "overall" in j.winners]
+    decisive = [j for j in read if j.winners["overall"] in ("first", "second")]
+    first = [judgement.winners["overall"] == "first" for judgement in decisive]
     failed = [_has_failed(judgement) for judgement in read]
-    told = bool(read) and (kind != "itself" or may_tie)
+    told = kind != "itself" or may_tie
     return Failures(
+        judge=judge,
         kind=kind,
         asked=len(read),
         unreadable=len(judgements) - len(read),
         failed=sum(failed),
-        share=mean_interval(np.array(failed, float)) if told else None,
-        first=sum(judgement.winners["overall"] == "first" for judgement in read),
+        share=_share(failed, read) if told else None,
+        first=sum(first),
+        ties=len(read) - len(decisive),
+        first_share=_share(first, decisive),
+    )
+
+
+def _share(hits: Sequence[bool], judgements: Sequence[Judgement]) -> Interval | None:
+    if not hits:
+        return None
+    # Both orders of a probe are asked, and are not more evidence than one.
+    return mean_interval(
+        np.array(hits, float), [judgement.battle.instruction for judgement in judgements]
     )
 
 

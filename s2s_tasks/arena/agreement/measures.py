@@ -1,9 +1,10 @@
 """How well a judge agrees with people, people with each other, and a judge with itself.
 
-Two verdicts are on the same thing when they are on the same answers, whatever the order in which
-these were heard. Several verdicts on the same answers, of a judge in both orders or of several
-people, are merged into the one that most name; where two are named equally often it is a tie. A
-verdict that both are bad is a tie.
+Two verdicts are on the same thing when they are on the same recordings, whatever the order in
+which these were heard; where some do not tell theirs, as those of others' files, when they are on
+the same systems' answers to one instruction. Several verdicts on the same thing, of a judge in both
+orders or of several people, are merged into the one that most name; where two are named equally
+often it is a tie. A verdict that both are bad is a tie.
 """
 
 from __future__ import annotations
@@ -11,18 +12,19 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from s2s_tasks.arena.agreement_statistics import (
+from s2s_tasks.arena.agreement.statistics import (
     Array,
     alpha_interval,
     kappa_interval,
     same_interval,
 )
 from s2s_tasks.arena.records import Criterion, Judgement
+from s2s_tasks.arena.verdicts import by_rule
 from s2s_tasks.inference import Interval, mean_interval
 
 Side = Literal["left", "right", "tie"]
@@ -30,8 +32,10 @@ Side = Literal["left", "right", "tie"]
 balanced, as kappa's chance agreement depends on what is called what."""
 SIDES: tuple[Side, ...] = ("left", "right", "tie")
 
-Unit = tuple[str, str, str]
+Names = tuple[str, str, str]
 """Instruction, and the systems whose answers are left and right."""
+Unit = tuple[str, str, str, str]
+"""The names, and a hash of the recordings; nothing where these are not told."""
 
 _UNKNOWN = Interval(np.nan, np.nan, np.nan)
 
@@ -64,6 +68,7 @@ class Reliability:
     """Of people among each other."""
 
     annotators: int
+    """Who share a unit with another one."""
     units: int
     """Judged by two or more."""
     raw: Interval
@@ -72,13 +77,32 @@ class Reliability:
     """Krippendorff's, for nominal values."""
 
 
-def unit(judgement: Judgement) -> Unit:
-    """Return what was judged, whatever the order."""
+def names(judgement: Judgement) -> Names:
+    """Return which systems' answers were judged, whatever the order."""
     battle = judgement.battle
     one, other = sorted((battle.first, battle.second))
-    digest = hashlib.sha256("\x1f".join((battle.instruction, one, other)).encode()).digest()
-    left, right = (one, other) if digest[0] % 2 else (other, one)
+    left, right = (one, other) if _digest(battle.instruction, one, other)[0] % 2 else (other, one)
     return battle.instruction, left, right
+
+
+def unit(judgement: Judgement) -> Unit:
+    """Return what was judged, whatever the order."""
+    instruction, left, right = names(judgement)
+    turned = judgement.battle.first != left
+    roles = ("instruction", *(("second", "first") if turned else ("first", "second")))
+    heard = [judgement.answers.get(role, "") for role in roles]
+    return instruction, left, right, _digest(*heard).hex() if all(heard) else ""
+
+
+def comparable(judgements: Sequence[Judgement]) -> list[Judgement]:
+    """Return judgements of which all on the same names, or none, tell their recordings."""
+    untold = {names(j) for j in judgements if not by_rule(j) and not unit(j)[3]}
+    return [
+        replace(judgement, answers={})
+        if names(judgement) in untold and not by_rule(judgement)
+        else judgement
+        for judgement in judgements
+    ]
 
 
 def side(judgement: Judgement, criterion: Criterion) -> Side:
@@ -88,7 +112,7 @@ def side(judgement: Judgement, criterion: Criterion) -> Side:
         return "tie"
     battle = judgement.battle
     name = battle.first if winner == "first" else battle.second
-    return "left" if name == unit(judgement)[1] else "right"
+    return "left" if name == names(judgement)[1] else "right"
 
 
 def merge(sides: Sequence[Side]) -> Side:
@@ -100,7 +124,10 @@ def merge(sides: Sequence[Side]) -> Side:
 
 
 def merged(judgements: Iterable[Judgement], criterion: Criterion) -> dict[Unit, Side]:
-    """Return one verdict on each unit, of those with a readable verdict; probes do not count."""
+    """Return one verdict on each unit, of those with a readable one.
+
+    Probes do not count, nor what a rule decided.
+    """
     found: dict[Unit, list[Side]] = defaultdict(list)
     for judgement in _readable(judgements, criterion):
         found[unit(judgement)].append(side(judgement, criterion))
@@ -175,25 +202,37 @@ def reliability(judgements: Iterable[Judgement], criterion: Criterion) -> Reliab
     by_annotator: dict[str, list[Judgement]] = defaultdict(list)
     for judgement in judgements:
         by_annotator[judgement.judge].append(judgement)
+    verdicts: list[dict[Unit, Side]] = []
     counts: dict[Unit, Array] = defaultdict(lambda: np.zeros(len(SIDES)))
     for own in by_annotator.values():
-        for key, verdict in merged(own, criterion).items():
+        verdicts.append(merged(own, criterion))
+        for key, verdict in verdicts[-1].items():
             counts[key][SIDES.index(verdict)] += 1
     several = {key: count for key, count in counts.items() if count.sum() > 1}
     if not several:
-        return Reliability(len(by_annotator), 0, _UNKNOWN, _UNKNOWN)
+        return Reliability(0, 0, _UNKNOWN, _UNKNOWN)
     clusters = [key[0] for key in several]
     table = np.array(list(several.values()))
     return Reliability(
-        len(by_annotator),
+        sum(not several.keys().isdisjoint(own) for own in verdicts),
         len(several),
         same_interval(table, clusters),
         alpha_interval(table, clusters),
     )
 
 
+def _digest(*parts: str) -> bytes:
+    return hashlib.sha256("\x1f".join(parts).encode()).digest()
+
+
 def _readable(judgements: Iterable[Judgement], criterion: Criterion) -> list[Judgement]:
-    return [j for j in judgements if criterion in j.winners and j.battle.probe is None]
+    return [
+        judgement
+        for judgement in judgements
+        if criterion in judgement.winners
+        and judgement.battle.probe is None
+        and not by_rule(judgement)
+    ]
 
 
 def _decisive(judgements: Iterable[Judgement], criterion: Criterion) -> list[Judgement]:

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
 
-from s2s_tasks.arena.agreement import (
+from s2s_tasks.arena.agreement.measures import (
     agreement,
     consistency,
     first_rate,
     longer_rate,
     merged,
     reliability,
+    unit,
 )
+from s2s_tasks.arena.agreement.sides import Sides, split
+from s2s_tasks.arena.contest.probes import failures
+from s2s_tasks.arena.contest.probes_report import probe_warnings, probes_section
 from s2s_tasks.arena.records import CRITERIA, Judgement
-from s2s_tasks.arena.verdicts import HELP, read_verdicts
+from s2s_tasks.arena.verdicts import HELP, by_rule, read_verdicts
 from s2s_tasks.arena.writing import write_with_json
-from s2s_tasks.errors import S2STasksError
 from s2s_tasks.inference import Interval
 from s2s_tasks.report.document import Block, Document, Section, Table
 
 EVERYTHING = "all"
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Whose verdicts are compared."""
-
-    judges: dict[str, list[Judgement]]
-    people: list[Judgement]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,40 +73,23 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def split(judgements: Sequence[Judgement], patterns: Sequence[str]) -> Sides:
-    """Tell people from judges by their names.
-
-    Raises:
-        S2STasksError: when a pattern fits nobody.
-    """
-    names = sorted({judgement.judge for judgement in judgements})
-    for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in names):
-            raise S2STasksError(
-                f"--people {pattern}: nobody is called so; there are {', '.join(names) or 'none'}"
-            )
-    people = {name for name in names if any(fnmatchcase(name, p) for p in patterns)}
-    return Sides(
-        {name: [j for j in judgements if j.judge == name] for name in names if name not in people},
-        [judgement for judgement in judgements if judgement.judge in people],
-    )
-
-
 def report(sides: Sides) -> Document:
     """Return the document."""
     compared = _compared(sides)
     own = _own(sides)
     among = _among(sides.people)
+    probed = failures([*chain.from_iterable(sides.judges.values()), *sides.people])
     return Document(
         "Agreement of judges and people",
         list(_summary(compared, among)),
-        list(_warnings(sides, compared)),
+        [*probe_warnings(probed), *_warnings(sides, compared)],
         [
             Section(
                 "judges-people",
                 "Judges against people",
                 [
-                    "On the same two answers to one instruction, whatever the order. Several "
+                    "On the same recordings of an instruction and two answers (where a file does "
+                    "not tell them: of the same systems), whatever the order. Several "
                     "verdicts on these (both orders, several people) are merged into the one that "
                     "most name; where two are named equally often it is a tie. Both bad is a tie.",
                     "Decisive: only where both sides name a winner, which leaves two labels, as in "
@@ -141,6 +119,7 @@ def report(sides: Sides) -> Document:
                 ],
                 _table("people", "Reliability", among),
             ),
+            *([probes_section(probed)] if probed else []),
         ],
     )
 
@@ -247,18 +226,26 @@ def _among(people: Sequence[Judgement]) -> pd.DataFrame:
 def _summary(compared: pd.DataFrame, among: pd.DataFrame) -> list[str]:
     told = [
         f"{row['judge']} agrees with people on {row['raw, %']:.1f} % of {row['units']:,} battles "
-        f"that both decide, kappa {row['kappa']:.3f} (95 % interval {row['kappa from']:.3f} to "
-        f"{row['kappa to']:.3f})."
+        f"that both decide; {_coefficient(row, 'kappa', 'both always say the same')}."
         for row in compared.to_dict("records")
         if (row["criterion"], row["part"], row["verdicts"]) == ("overall", EVERYTHING, "decisive")
     ]
     told += [
         f"{row['annotators']} people give the same overall verdict in {row['same, %']:.1f} % of "
-        f"pairs, on {row['units']:,} battles; alpha {row['alpha']:.3f}."
+        f"pairs, on {row['units']:,} battles; "
+        f"{_coefficient(row, 'alpha', 'all verdicts are the same')}."
         for row in among.to_dict("records")
         if (row["criterion"], row["part"]) == ("overall", EVERYTHING)
     ]
     return told
+
+
+def _coefficient(row: Mapping[Hashable, float], name: str, reason: str) -> str:
+    if math.isnan(row[name]):
+        return f"{name} is not defined: {reason}"
+    low, high = row[f"{name} from"], row[f"{name} to"]
+    interval = "" if math.isnan(low) else f" (95 % interval {low:.3f} to {high:.3f})"
+    return f"{name} {row[name]:.3f}{interval}"
 
 
 def _warnings(sides: Sides, compared: pd.DataFrame) -> list[str]:
@@ -268,8 +255,23 @@ def _warnings(sides: Sides, compared: pd.DataFrame) -> list[str]:
         for name in sides.judges
         if name not in met
     ]
+    heard = set(map(unit, sides.people))
+    by_people = {key[:3] for key in heard}
     for name, own in sides.judges.items():
-        unreadable = sum(not j.winners for j in own if j.battle.probe is None)
-        if unreadable:
-            told.append(f"{name}: {unreadable:,} verdicts could not be read and are left out.")
+        units = {unit(j) for j in own if j.battle.probe is None and not by_rule(j)}
+        if elsewhere := sum(key[:3] in by_people and key not in heard for key in units):
+            told.append(
+                f"{name}: {elsewhere:,} battles are on other recordings than people heard, as "
+                "answers were made anew, and are not compared. Let people or the judge hear the "
+                "present ones."
+            )
+        battles = [j for j in own if j.battle.probe is None]
+        asked = [judgement for judgement in battles if not by_rule(judgement)]
+        if rest := len(battles) - len(asked):
+            told.append(f"{name}: {rest:,} battles were decided by rule, and are left out.")
+        if unreadable := sum(not judgement.winners for judgement in asked):
+            told.append(
+                f"{name}: {unreadable:,} of {len(asked):,} verdicts could not be read, and are "
+                "left out."
+            )
     return told

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from tqdm import tqdm
 
-from s2s_tasks.arena.contest import FEWEST_PROBES, Outcome, Settings, hold
+from s2s_tasks.arena.arguments import add_answers
+from s2s_tasks.arena.contest.contest import FEWEST_PROBES, Settings, hold
+from s2s_tasks.arena.contest.judging import Fault, Outcome, how_to_go_on
+from s2s_tasks.arena.contest.matching import Kind, Matching, refuse_own_contest
+from s2s_tasks.arena.contest.probes import failures
+from s2s_tasks.arena.contest.probes_report import probe_line, probe_warnings
 from s2s_tasks.arena.data.manifest import read as read_instructions
-from s2s_tasks.arena.elsewhere import fingerprints, read_given
+from s2s_tasks.arena.elsewhere import models_of, read_given
 from s2s_tasks.arena.judges.contract import Judge, JudgeError
 from s2s_tasks.arena.judges.presenting import Presentation
 from s2s_tasks.arena.judges.prompt import Mode, Rubric
-from s2s_tasks.arena.matching import Kind, Matching, refuse_own_contest
-from s2s_tasks.arena.probes import Failures, failures
+from s2s_tasks.arena.options import between, whole
 from s2s_tasks.arena.records import Answer
+from s2s_tasks.arena.verdicts import by_rule
 
 JUDGES = ("signal", "openai", "local")
+FARTHEST = 10_000.0
+"""Elo points, more than ever lie between two systems."""
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+SHOWN_FAULTS = 3
+"""Battles that failed and are told of one by one."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,21 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "which answer is better. Every verdict is a line that is added to the log. Started again, "
         "the command goes on where it stopped: what the log has is not asked again."
     )
-    parser.add_argument(
-        "--answers",
-        nargs="+",
-        required=True,
-        metavar="DIR|NAME=PATH",
-        help="a folder a system, as `arena answer` writes it; or the name of a system and its "
-        "answers made elsewhere: a folder of recordings named by question id, or a CSV or JSONL "
-        "file with the columns instruction, path",
-    )
-    parser.add_argument(
-        "--instructions", type=Path, metavar="PATH", help="manifest; default: the mini set"
-    )
-    parser.add_argument(
-        "--old-levels", action="store_true", help="the manifest has levels L0 to L3, not L1 to L4"
-    )
+    add_answers(parser)
     parser.add_argument(
         "--log",
         type=Path,
@@ -56,10 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Hold a contest, and say how the judge did.
+    """Hold a contest, say how the judge did, and return 1 where battles could not be judged.
+
+    Ctrl-C ends it when what is under way is judged.
 
     Raises:
-        S2STasksError: when something is amiss, or the judge could not be asked.
+        S2STasksError: when something is amiss, or the judge cannot be asked at all.
     """
     instructions = read_instructions(options.instructions, old_levels=options.old_levels)
     ids = [instruction.id for instruction in instructions]
@@ -68,9 +69,10 @@ def run(options: argparse.Namespace) -> int:
     for given in options.answers:
         found = read_given(given, ids)
         answers += found
-        models[found[0].system] |= fingerprints(given)
+        models[found[0].system] |= models_of(given)
     judge = build_judge(options)
-    refuse_own_contest(judge.name, models)
+    if options.judge != "signal":  # which is no model
+        refuse_own_contest(judge.name, models)
     settings = Settings(
         matching=Matching(options.matching, options.gap, options.width, options.closest),
         seed=options.seed,
@@ -79,26 +81,30 @@ def run(options: argparse.Namespace) -> int:
         probes=options.probes,
         jobs=options.jobs,
     )
-    may_tie = options.mode == "ties"
     with tqdm(desc="battles", unit="battle", dynamic_ncols=True) as bar:
 
         def progress(done: int, total: int) -> None:
             bar.total = total
             bar.update(done - bar.n)
 
-        outcome = hold(
-            instructions,
-            answers,
-            judge,
-            options.log,
-            settings,
-            may_tie=may_tie,
-            progress=progress,
-        )
-    for line in report(outcome, may_tie=may_tie):
+        try:
+            outcome = hold(
+                instructions,
+                answers,
+                judge,
+                options.log,
+                settings,
+                may_tie=options.mode == "ties",
+                progress=progress,
+            )
+        except KeyboardInterrupt:
+            bar.close()
+            print(f"Stopped. {how_to_go_on(options.log)}", file=sys.stderr)
+            return INTERRUPTED
+    for line in report(outcome):
         print(line)
     print(f"The log: {options.log}")
-    return 0
+    return 1 if outcome.faults else 0
 
 
 def build_judge(options: argparse.Namespace) -> Judge:
@@ -134,42 +140,39 @@ def build_judge(options: argparse.Namespace) -> Judge:
     return LocalJudge(adapter, Presentation(Rubric(mode), rate, together, options.cues))
 
 
-def report(outcome: Outcome, *, may_tie: bool) -> list[str]:
+def report(outcome: Outcome) -> list[str]:
     """Return what is to be said at the end, a line each."""
     battles = [j for j in outcome.judgements if j.battle.probe is None]
-    unread = sum(not judgement.winners for judgement in battles)
+    judged = [judgement for judgement in battles if not by_rule(judgement)]
+    unread = sum(not judgement.winners for judgement in judged)
     lines = [
         f"{outcome.judge}: {len(battles)} battles; {outcome.asked} new verdicts, probes too",
-        f"Verdicts that cannot be read: {unread} of {len(battles)}; they are kept, and not rated",
+        f"Verdicts that cannot be read: {unread} of {len(judged)}; they are kept, and not rated",
     ]
+    if len(judged) < len(battles):
+        lines.append(f"Not put to the judge: {len(battles) - len(judged)}; a silent answer loses")
     lines += [
         f"Left out: {count} answer(s) of {system} ({status})"
         for (system, status), count in sorted(outcome.left_out.items())
     ]
     if outcome.both_silent:
         lines.append(f"Left out: {outcome.both_silent} battle(s) of two silent answers")
-    probed = failures(outcome.judgements, may_tie=may_tie)
-    return lines + [_told(found) for found in probed]
+    found = failures(outcome.judgements)
+    return [*lines, *map(probe_line, found), *probe_warnings(found), *_faults(outcome.faults)]
 
 
-def _told(found: Failures) -> str:
-    unread = f"; {found.unreadable} cannot be read" if found.unreadable else ""
-    head = f"Probe, an answer against {_AGAINST[found.kind]}: "
-    if found.share is None:
-        return f"{head}the first one won {found.first} of {found.asked}, half would be fair{unread}"
-    share = found.share
-    return (
-        f"{head}failed {found.failed} of {found.asked} "
-        f"({share.estimate:.0%}, 95% interval {share.low:.0%} to {share.high:.0%}){unread}"
-    )
-
-
-_AGAINST = {
-    "itself": "itself",
-    "silence": "silence",
-    "noise": "noise",
-    "other": "that to another question",
-}
+def _faults(faults: Sequence[Fault]) -> list[str]:
+    if not faults:
+        return []
+    lines = [
+        f"{fault.battle.first} against {fault.battle.second} on {fault.battle.instruction}: "
+        f"{fault.reason}"
+        for fault in faults[:SHOWN_FAULTS]
+    ]
+    if len(faults) > SHOWN_FAULTS:
+        lines.append(f"… and {len(faults) - SHOWN_FAULTS} more")
+    head = f"Could not be judged: {len(faults)} battle(s); start the same command again to ask them"
+    return [head, *(f"  {line}" for line in lines)]
 
 
 def _add_judge(group: Any) -> None:
@@ -215,7 +218,7 @@ def _add_judge(group: Any) -> None:
     group.add_argument(
         "--rate", type=int, choices=(16000, 24000), help="Hz that the judge hears (default: 16000)"
     )
-    group.add_argument("--jobs", type=_positive, default=8, help="requests at once (default: 8)")
+    group.add_argument("--jobs", type=whole(1), default=8, help="requests at once (default: 8)")
 
 
 def _add_contest(group: Any) -> None:
@@ -227,22 +230,25 @@ def _add_contest(group: Any) -> None:
         "any, all, or any of the closest",
     )
     group.add_argument(
-        "--gap", type=float, default=150.0, help="Elo points that `moderate` prefers (default: 150)"
+        "--gap",
+        type=between(0, FARTHEST),
+        default=150.0,
+        help="Elo points that `moderate` prefers (default: 150)",
     )
     group.add_argument(
         "--width",
-        type=_above_zero,
+        type=between(1, FARTHEST),
         default=100.0,
         help="standard deviation around it (default: 100)",
     )
     group.add_argument(
         "--closest",
-        type=_positive,
+        type=whole(1),
         default=3,
         help="pairs that `closest_k` draws from (default: 3)",
     )
     group.add_argument(
-        "--draws", type=_positive, default=1, help="pairs an instruction (default: 1)"
+        "--draws", type=whole(1), default=1, help="pairs an instruction (default: 1)"
     )
     group.add_argument(
         "--orders",
@@ -252,34 +258,13 @@ def _add_contest(group: Any) -> None:
     )
     group.add_argument(
         "--probes",
-        type=_share,
+        type=between(0, 1),
         default=0.1,
         metavar="SHARE",
         help="battles of known outcome for each draw, that show how far the judge can be trusted: "
         f"{FEWEST_PROBES} at least (default: 0.1; 0 for none)",
     )
     group.add_argument("--seed", type=int, default=0, help="of what is drawn (default: 0)")
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text}: at least 1")
-    return number
-
-
-def _above_zero(text: str) -> float:
-    number = float(text)
-    if not number > 0:
-        raise argparse.ArgumentTypeError(f"{text}: above 0")
-    return number
-
-
-def _share(text: str) -> float:
-    number = float(text)
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"{text}: a share lies between 0 and 1")
-    return number
 
 
 def _pairs(text: str) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Judgements in others' formats, read and written."""
