@@ -1,7 +1,8 @@
 # Needs make and Python 3.11 or later; everything else comes from pip.
 #   make demo [LIMIT=80]  evaluate small speech models on the embedded mini set
 #   make arena [LIMIT=32] spoken answers, battles and a leaderboard on the embedded mini set
-#   make test [WORKERS=8] lint, types, tests with coverage
+#   make test [WORKERS=8] lint, types, tests
+#   make coverage         the tests again, half as fast, and which lines they leave out
 #   make bench            how fast and frugal scoring is, about eight minutes on two cores
 
 PYTHON ?= python3
@@ -9,8 +10,9 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip
 LIMIT ?=
 WORKERS ?= 2
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 
-.PHONY: env lint types test demo arena bench clean
+.PHONY: env lint types test coverage demo arena bench clean
 
 env: .venv/stamp
 
@@ -34,8 +36,10 @@ types: env
 	  --cache-dir ../../.mypy_cache -p s2s_tasks
 
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile \
-	  --no-loadscope-reorder --cov --cov-report=term-missing:skip-covered --durations=10
+	$(PYTEST)
+
+coverage: env
+	$(PYTEST) --cov --cov-report=term-missing:skip-covered
 
 demo: env
 	$(BIN)/s2s-tasks demo $(if $(LIMIT),--limit $(LIMIT))

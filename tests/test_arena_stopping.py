@@ -28,9 +28,13 @@ from s2s_tasks.arena.records import CRITERIA, Instruction
 from s2s_tasks.audio import Audio
 from s2s_tasks.errors import S2STasksError
 
-ALONE = (
-    "import sys; from s2s_tasks.cli import main; sys.exit(main(['arena', 'battle', *sys.argv[1:]]))"
-)
+# What runs in the background is deaf to Ctrl-C, and so is what it starts.
+ALONE = """
+import signal, sys
+from s2s_tasks.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main(["arena", "battle", *sys.argv[1:]]))
+"""
 
 
 def test_ctrl_c_keeps_what_is_under_way_and_says_how_to_go_on(tmp_path: Path) -> None:

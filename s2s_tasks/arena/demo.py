@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from s2s_tasks.arena.options import whole
 from s2s_tasks.commands import arena, lm_eval
 from s2s_tasks.demo.weights import model_folder
 
@@ -28,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--limit",
-        type=int,
+        type=whole(1),
         default=LIMIT,
         help=f"instructions, up to 32; default {LIMIT}: about two minutes on two cores",
     )
@@ -61,11 +64,13 @@ def run(options: argparse.Namespace) -> int:
         print(f"s2s-tasks arena {shlex.join(command)}", flush=True)
         if status := arena.main(command):
             return status
+    # `make arena` runs it where it is, and that is not on PATH.
+    program = "s2s-tasks" if shutil.which("s2s-tasks") else sys.argv[0]
     print("\nTo judge the same battles yourself, and hold the judge against you:")
     votes = folder / "votes.sqlite"
     serve = ["--battles", str(log), "--answers", *answers, "--votes", str(votes)]
-    print(f"s2s-tasks arena serve {shlex.join([*serve, '--annotators', 'me'])}")
-    print(f"s2s-tasks arena agreement {shlex.join([str(log), str(votes), '--people', 'me'])}")
+    print(f"{program} arena serve {shlex.join([*serve, '--annotators', 'me'])}")
+    print(f"{program} arena agreement {shlex.join([str(log), str(votes), '--people', 'me'])}")
     return 0
 
 
