@@ -102,6 +102,14 @@ class SpeechFolder:
             if (entry := self._found(asked)) is not None:
                 found[index] = self._noted(requests[index], asked, entry)
                 self._kept.add(asked.path)
+        if stale := sum(path.exists() and path not in self._kept for path in known):
+            log.warning(
+                "%s: %d answer(s) that failed, or were given to another prompt, with other "
+                "arguments or another seed, are made anew. Others that are there stay as they "
+                "are: give each configuration a folder of its own.",
+                self._root,
+                stale,
+            )
         return found
 
     def keep(self, index: int, instance: Instance, reply: Reply, text: str) -> str:
@@ -155,7 +163,7 @@ class SpeechFolder:
     def _noted(self, instance: Instance, asked: _Asked, entry: Entry) -> str:
         """Leave with the question what its sample log should say, and return the text."""
         instance.doc["answer"] = {
-            "path": str(asked.path.with_suffix(".wav")) if entry.sha256 else None,
+            "path": str(asked.path.with_suffix(".wav").absolute()) if entry.sha256 else None,
             "seconds": entry.seconds,
             "sampling_rate": entry.sampling_rate,
             "status": entry.status,

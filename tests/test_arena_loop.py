@@ -36,7 +36,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[list[str]
     folder = tmp_path_factory.mktemp("loop") / "arena"
     demo = [*COMMAND, "arena", "demo", "--limit", "2", "-o", str(folder)]
     printed = subprocess.run(demo, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return folder, [shlex.split(line)[1:] for line in printed.splitlines()[-2:]]
+    commands = [shlex.split(line) for line in printed.splitlines()[-2:]]
+    assert {Path(program).name for program, *_ in commands} <= {"s2s-tasks", "cli.py"}
+    return folder, [arguments for _, *arguments in commands]
 
 
 @pytest.mark.weights

@@ -205,6 +205,14 @@ def test_a_poor_judge_is_named_and_a_good_one_is_not() -> None:
     assert frame.loc[("deaf", "noise"), "unreadable"] == 1
 
 
+def test_a_judge_that_finds_everything_bad_is_named() -> None:
+    told = probe_warnings(failures(probes_of("j@ties-1", "both_bad", 3)))
+    assert [line.split(" (")[0] for line in told] == [
+        f"j@ties-1 prefers nothing: it names no winner between an answer and {against}"
+        for against in ("silence", "that to another question")
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "judge"), [("noise", "j@strict-1"), ("itself", "j@strict-1"), ("itself", "j@ties-1")]
 )

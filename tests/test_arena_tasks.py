@@ -15,6 +15,7 @@ from lm_eval.tasks import TaskManager
 from published_layout import tone
 
 from s2s_tasks import TASK_CONFIGS
+from s2s_tasks.arena.data.manifest import ManifestError
 from s2s_tasks.arena.data.sources import DATA_VARIABLE, load
 from s2s_tasks.errors import S2STasksError
 from s2s_tasks.models import SpeechHF
@@ -173,8 +174,29 @@ def test_a_manifest_of_ones_own_is_asked_whole_or_in_parts(
     results = evaluate(hearing, "s2s_arena_all", task_manager=old)
     (sample,) = results["samples"]["s2s_arena_all"]
     assert sample["doc"]["level"] == 1
+    new = TaskManager(
+        include_path=str(TASK_CONFIGS), include_defaults=False, metadata={"old_levels": "false"}
+    )
+    with pytest.raises(ManifestError, match="L0"):
+        evaluate(hearing, "s2s_arena_all", task_manager=new)
     with pytest.raises(S2STasksError, match="of Social, L2"):
         evaluate(hearing, "s2s_arena_social_l2", task_manager=old)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"old_levels": "no"}, "old_levels=no: say true or false"),
+        ({"answer_asr": "no/such/folder"}, "answer_asr=no/such/folder cannot be loaded"),
+        ({"answer_asr": True}, "answer_asr=True cannot be loaded"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused_before_anything_is_asked(
+    metadata: dict[str, Any], message: str
+) -> None:
+    tasks = TaskManager(include_path=str(TASK_CONFIGS), include_defaults=False, metadata=metadata)
+    with pytest.raises(S2STasksError, match=message):
+        tasks.load(["s2s_arena_mini_social_l1"])
 
 
 def test_one_language_can_be_asked(hearing: SpeechHF) -> None:

@@ -106,7 +106,7 @@ def test_only_what_is_missing_is_answered_again(
 ) -> None:
     def run(how: dict[str, Any] = HOW, tts: str = command) -> list[str]:
         model = cascade(tts=tts, speech=str(tmp_path / "out"))
-        with caplog.at_level(logging.INFO, "s2s_tasks.lm"):
+        with caplog.at_level(logging.INFO, "s2s_tasks"):
             caplog.clear()
             return model.generate_until(ask(recordings, how))
 
@@ -121,6 +121,7 @@ def test_only_what_is_missing_is_answered_again(
         return new
 
     assert run() == first and not changed()
+    assert "are made anew" not in caplog.text
     assert "3 ok; 3 of them were there already" in caplog.text
     files[0].unlink()  # killed before the JSON file was written
     files[3].write_bytes(files[3].read_bytes()[:-10])  # cut
@@ -129,6 +130,7 @@ def test_only_what_is_missing_is_answered_again(
     assert "3 ok; 1 of them were there already" in caplog.text
     run({**HOW, "max_gen_toks": 4})
     assert changed() == set(files)
+    assert "3 answer(s) that failed, or were given to another prompt" in caplog.text
     torch.manual_seed(torch.initial_seed() + 1)
     run({**HOW, "max_gen_toks": 4})
     assert changed() == set(files)

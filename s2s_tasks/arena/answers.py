@@ -174,7 +174,9 @@ def read_entries(folder: Path) -> list[Entry]:
     entries = [read_entry(path) for path in _paths(folder)]
     systems = sorted({entry.system for entry in entries})
     if not entries:
-        raise AnswerError(f"{folder}: no answers are here (<name>.wav with <name>.json)")
+        below = next((path for path in sorted(folder.iterdir()) if has_entries(path)), None)
+        remedy = f"name {below}" if below else "of answers made elsewhere write NAME=PATH"
+        raise AnswerError(f"{folder}: no answers are here (<name>.wav with <name>.json); {remedy}")
     if len(systems) > 1:
         raise AnswerError(
             f"{folder}: answers of {', '.join(systems)}; give every system a folder of its own"

@@ -51,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         S2STasksError: when a package is missing, or a part of the way fails.
     """
+    # `make arena` runs it where it is, and that is not on PATH; lm-eval changes what is here.
+    program = "s2s-tasks" if shutil.which("s2s-tasks") else sys.argv[0]
     folder: Path = options.output_path
     for system in SPEEDS:
         command = _answering(folder, system, options.limit)
@@ -64,8 +66,6 @@ def run(options: argparse.Namespace) -> int:
         print(f"s2s-tasks arena {shlex.join(command)}", flush=True)
         if status := arena.main(command):
             return status
-    # `make arena` runs it where it is, and that is not on PATH.
-    program = "s2s-tasks" if shutil.which("s2s-tasks") else sys.argv[0]
     print("\nTo judge the same battles yourself, and hold the judge against you:")
     votes = folder / "votes.sqlite"
     serve = ["--battles", str(log), "--answers", *answers, "--votes", str(votes)]

@@ -16,7 +16,7 @@ from s2s_tasks.arena.data.sources import load
 from s2s_tasks.arena.records import Instruction
 from s2s_tasks.audio import Audio
 from s2s_tasks.errors import S2STasksError
-from s2s_tasks.tasks.arena_results import answer_metrics
+from s2s_tasks.tasks.arena_results import answer_metrics, load_recognizer
 
 OPTIONS = ("data", "old_levels", "language", "answer_asr")
 """What `--metadata` may say as well as the YAML's `dataset_kwargs`."""
@@ -43,10 +43,12 @@ class ArenaTask(ConfigurableTask):
         told = {key: metadata[key] for key in OPTIONS if key in metadata}
         options = {**(dataset_kwargs or {}), **told}
         self.asr: str | None = options.get("answer_asr")
+        if self.asr is not None:
+            load_recognizer(self.asr)  # a wrong one costs no answers
         instructions = load(
             options.get("data"),
             mini=bool(options.get("mini")),
-            old_levels=bool(options.get("old_levels")),
+            old_levels=_switch("old_levels", options.get("old_levels", False)),
         )
         domain, level, language = (options.get(key) for key in ("domain", "level", "language"))
         asked = [
@@ -87,6 +89,14 @@ class ArenaTask(ConfigurableTask):
             # lm-eval hashes that one, and a question's hash should not depend on the answer.
             doc["answer"] = asked.pop("answer")
         return answer_metrics(doc, results[0], self.asr)
+
+
+def _switch(name: str, value: object) -> bool:
+    """Return what a switch says, whether JSON or a command line wrote it."""
+    known = {"true": True, "false": False}
+    if str(value).lower() not in known:
+        raise S2STasksError(f"{name}={value}: say true or false")
+    return known[str(value).lower()]
 
 
 def digest(instructions: Iterable[Instruction]) -> str:

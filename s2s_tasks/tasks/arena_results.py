@@ -18,6 +18,7 @@ from transformers.models.whisper.english_normalizer import (
 
 from s2s_tasks.audio import Audio, probe
 from s2s_tasks.data.published.records import language_of
+from s2s_tasks.errors import S2STasksError
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ def _simplifier() -> opencc.OpenCC:
 
 def transcribe(audio: Audio, asr: str, language: str) -> str:
     """Return what a recognizer hears, decoded greedily; it is told the language where it can be."""
-    recognizer = _recognizer(asr)
+    recognizer = load_recognizer(asr)
     rate = recognizer.feature_extractor.sampling_rate
     generation = getattr(recognizer.model, "generation_config", None)
     # The pipeline's own default is five beams, at five times the cost.
@@ -113,8 +114,20 @@ def transcribe(audio: Audio, asr: str, language: str) -> str:
 
 
 @cache
-def _recognizer(asr: str) -> Any:
-    return pipeline("automatic-speech-recognition", model=asr)
+def load_recognizer(asr: str) -> Any:
+    """Return a recognizer of transformers, loaded once.
+
+    Raises:
+        S2STasksError: when it cannot be loaded.
+    """
+    try:
+        return pipeline("automatic-speech-recognition", model=str(asr))
+    # transformers tells of a model that does not fit in many ways, a bare Exception among them.
+    except Exception as error:
+        raise S2STasksError(
+            f"answer_asr={asr} cannot be loaded: {str(error).strip()}\nGive a folder or a hub id "
+            "of a speech recognition model that transformers knows, e.g. openai/whisper-base"
+        ) from error
 
 
 def _language(reply: str, asked: str) -> str:

@@ -93,8 +93,10 @@ def report(sides: Sides) -> Document:
                     "verdicts on these (both orders, several people) are merged into the one that "
                     "most name; where two are named equally often it is a tie. Both bad is a tie.",
                     "Decisive: only where both sides name a winner, which leaves two labels, as in "
-                    "published figures of agreement. Kappa: Cohen's. From … to: 95 % bootstrap "
-                    "intervals by instruction.",
+                    "published figures of agreement. Kappa: Cohen's. From … to: 95 % intervals, "
+                    "of kappa by bootstrap of instructions, of shares likewise, or Wilson's where "
+                    "every instruction counts once or all are alike. Blank: one instruction, or "
+                    "all alike.",
                 ],
                 _table("compared", "Agreement", compared),
             ),
@@ -115,7 +117,9 @@ def report(sides: Sides) -> Document:
                 "People among each other",
                 [
                     "On answers that two or more have judged. Same: share of pairs of verdicts on "
-                    "the same answers that are alike. Alpha: Krippendorff's, nominal.",
+                    "the same answers that are alike. Alpha: Krippendorff's, nominal."
+                    if len(among)
+                    else "No answers were judged by two people.",
                 ],
                 _table("people", "Reliability", among),
             ),

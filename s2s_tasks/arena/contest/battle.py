@@ -135,7 +135,10 @@ def build_judge(options: argparse.Namespace) -> Judge:
     from s2s_tasks.adapters.hf import HFAdapter
     from s2s_tasks.arena.judges.local import LocalJudge
 
-    adapter = HFAdapter(options.model, **_pairs(options.model_args))
+    try:
+        adapter = HFAdapter(options.model, **_pairs(options.model_args))
+    except TypeError as error:  # an argument that there is not
+        raise JudgeError(f"--model-args {options.model_args}: {error}") from error
     rate = options.rate or adapter.sampling_rate or 16000
     return LocalJudge(adapter, Presentation(Rubric(mode), rate, together, options.cues))
 

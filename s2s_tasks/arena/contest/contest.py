@@ -139,7 +139,8 @@ def _entrants(
     if all(len(given) < 2 for given in entrants.values()):
         raise S2STasksError(
             "no instruction was answered by two systems, so that none can meet: "
-            f"{_told(outcome.left_out) or 'give answers of two to the same instructions'}"
+            f"{_told(outcome.left_out) or 'give answers of two to the same instructions'} "
+            "(those of the mini set, unless --instructions names others)"
         )
     return entrants
 

@@ -32,8 +32,8 @@ def probes_section(found: Sequence[Failures]) -> Section:
             "silence, noise, and the answer to another question. A judge fails where it does not "
             "prefer the answer; where it calls both bad it does not fail. Against itself it fails "
             "by naming a winner; one that has to name one cannot fail, and should name the first "
-            "half of the time. From … to: 95 % intervals by instruction; where they reach 50 %, "
-            "tossing a coin would do as well.",
+            "half of the time. From … to: 95 % intervals by instruction, blank where all are on "
+            "one; where they reach 50 %, tossing a coin would do as well.",
         ],
         [
             Table(
@@ -63,7 +63,12 @@ def probe_warnings(found: Iterable[Failures]) -> list[str]:
         elif row.share is None:
             if _is_biased(row.first_share):
                 told.append(f"{row.judge}: of an answer against itself, {_first(row)}.")
-        elif row.share.estimate >= POOR:
+        elif row.kind != "itself" and not row.failed and row.ties == row.asked > 1:
+            told.append(
+                f"{row.judge} prefers nothing: it names no winner between an answer and {against} "
+                f"({row.asked:,} of {row.asked:,} probes)."
+            )
+        elif row.failed > 1 and row.share.estimate >= POOR:  # one may be an accident
             poor.setdefault(row.judge, []).append(f"{against} {_failed(row, row.share)}")
     return [
         *(

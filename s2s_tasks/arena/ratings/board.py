@@ -152,9 +152,9 @@ def _notes(
         )
     if held := [rating.system for rating in fit.ratings if rating.held]:
         yield (
-            f"{', '.join(held)}: never won, or never lost, against the others, so that any rating "
-            "beyond would fit as well. A made-up tie with each such opponent holds the rating, "
-            "which has no interval."
+            f"{', '.join(held)}: wins go from some of these to others and never back, so that any "
+            "distance beyond would fit as well. A made-up tie with each such opponent holds the "
+            "rating, which has no interval."
         )
     sure = [r.system for r in fit.ratings if math.isnan(r.rating.low) and not r.held]
     if sure and fit.instructions > 1:

@@ -226,7 +226,7 @@ def _groups(groups: Sequence[Group]) -> Section:
                 frame,
                 _FORMATS,
                 f"Few battles: fewer than {FEW} battles of the system or instructions of the part. "
-                "Held: never won, or never lost, against the others; the rating rests on a made-up "
+                "Held: wins go one way only, to or from others; the rating rests on a made-up "
                 "tie, and has no interval.",
             )
         ],
