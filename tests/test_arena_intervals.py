@@ -73,7 +73,7 @@ def test_what_made_up_ties_hold_has_no_interval() -> None:
     row = json.loads(to_text(to_json(board)))["overall"]["ratings"][-1]
     assert row["rating"]["low"] is row["rating"]["high"] is row["rank_low"] is None
     document = leaderboard(board)
-    table, figure = document.sections[0].blocks
+    table, figure, _ = document.sections[0].blocks
     assert isinstance(table, Table) and isinstance(figure, Figure)
     assert table.frame["from"].isna().tolist() == [False, False, False, True]
     assert table.frame["rank to"].isna().tolist() == [False, False, False, True]

@@ -91,9 +91,11 @@ def _ranking(board: Board) -> Section:
             "losses": rating.losses,
             "ties": rating.ties,
             "win rate, %": 100 * rating.win_rate,
-            **_elo(group, rating.system),
         }
         for rating in group.fit.ratings
+    )
+    elo = pd.DataFrame(
+        {"system": rating.system, **_elo(group, rating.system)} for rating in group.fit.ratings
     )
     return Section(
         "ranking",
@@ -104,20 +106,21 @@ def _ranking(board: Board) -> Section:
             "not tell, as of a system that never won or never lost.",
         ],
         [
-            Table(
-                "leaderboard",
-                "Ratings",
-                frame,
-                _FORMATS,
-                "Elo: as published, in the order of the log; its mean and standard deviation (±) "
-                "over shuffles of the same battles show how much that order matters.",
-            ),
+            Table("leaderboard", "Ratings", frame, _FORMATS),
             Figure(
                 "ratings",
                 "Ratings with 95 % intervals",
                 "; ".join(f"{rating.system}: {_rated(rating)}" for rating in group.fit.ratings),
                 lambda theme: draw_ratings(group.fit.ratings, theme),
                 "A hollow mark has no interval.",
+            ),
+            Table(
+                "elo",
+                "Elo, as published",
+                elo,
+                _FORMATS,
+                "In the order of the log; mean and standard deviation (±) over shuffles of the "
+                "same battles show how much that order matters.",
             ),
         ],
     )
@@ -139,12 +142,12 @@ def _frame(rows: Iterable[dict[str, object]]) -> pd.DataFrame:
 def _row(rating: Rating) -> dict[str, object]:
     return {
         "rank": rating.rank,
-        "rank from": rating.rank_low,
-        "rank to": rating.rank_high,
         "system": rating.system,
         "rating": rating.rating.estimate,
         "from": rating.rating.low,
         "to": rating.rating.high,
+        "rank from": rating.rank_low,
+        "rank to": rating.rank_high,
         "battles": rating.battles,
     }
 
