@@ -2,7 +2,7 @@
 #   make demo [LIMIT=80]  evaluate small speech models on the embedded mini set
 #   make arena [LIMIT=32] spoken answers, battles and a leaderboard on the embedded mini set
 #   make test [WORKERS=8] lint, types, tests
-#   make coverage         the tests again, half as fast, and which lines they leave out
+#   make coverage         the tests, somewhat slower, and which lines they leave out
 #   make bench            how fast and frugal scoring is, about eight minutes on two cores
 
 PYTHON ?= python3

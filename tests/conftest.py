@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,8 @@ os.environ["NUMBA_CACHE_DIR"] = str(
 )
 
 import tiny
+from browser import launched
+from playwright.sync_api import Browser
 
 from s2s_tasks.audio import Audio, probe
 from s2s_tasks.data.parquet import write_rows
@@ -35,6 +37,13 @@ def pytest_runtest_setup() -> None:
     """Weights and sounds drawn without a generator are the same in every order of the tests."""
     torch.manual_seed(0)
     np.random.seed(0)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real browser, or the test is skipped."""
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from browser import launched
 from playwright.sync_api import Browser, Page
 
 from s2s_tasks.arena.answers import read_answers
@@ -22,12 +21,6 @@ from s2s_tasks.arena.records import Judgement
 from s2s_tasks.arena.verdicts import read_verdicts
 
 COMMAND = [sys.executable, "-m", "s2s_tasks.cli"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -11,18 +11,12 @@ import numpy as np
 import pytest
 import soundfile
 from arena_page import SECONDS, Site, form, is_louder, listen, serving, visiting, wait_for_keys
-from browser import NARROW, launched
+from browser import NARROW
 from playwright.sync_api import Browser, Page, expect
 
 from s2s_tasks.arena.features import loudness
 from s2s_tasks.arena.page.sounds import PADDING
 from s2s_tasks.arena.records import CRITERIA
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,10 @@ from pathlib import Path
 
 import pytest
 from arena_page import Site, form, listen, serving, visiting, wait_for_keys
-from browser import NARROW, WIDE, launched
+from browser import NARROW, WIDE
 from playwright.sync_api import Browser, expect
 
 from s2s_tasks.arena.records import CRITERIA
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -9,19 +9,12 @@ from pathlib import Path
 
 import pytest
 from arena_page import SYSTEMS, Site, form, serving, visiting
-from browser import launched
 from playwright.sync_api import Browser, Response
 
 from s2s_tasks.arena.page.app import app
 from s2s_tasks.errors import S2STasksError
 
 REFUSED = "That did not work"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

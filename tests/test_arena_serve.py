@@ -16,20 +16,12 @@ from urllib.parse import urlsplit
 
 import pytest
 from arena_page import SYSTEMS, World, build, listen
-from browser import launched
 from playwright.sync_api import Browser, expect
 
 from s2s_tasks.arena.page import serve
 from s2s_tasks.arena.page.store import Store
 from s2s_tasks.arena.page.votes import drafts, votes
 from s2s_tasks.errors import S2STasksError
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
-
 
 COMMAND = """
 import argparse, sys

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from browser import NARROW, WIDE, launched
+from browser import NARROW, WIDE
 from matplotlib.figure import Figure as Drawing
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 
@@ -18,12 +18,6 @@ from s2s_tasks.data.sources import mini_rows
 from s2s_tasks.report import drawing
 from s2s_tasks.report.document import Clip, Clips, Document, Figure, Section, Table, Theme
 from s2s_tasks.report.writing import write
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
 
 
 def scatter(theme: Theme) -> Drawing:

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--limit",
         type=whole(1),
         default=LIMIT,
-        help=f"instructions, up to 32; default {LIMIT}: about four minutes on two cores",
+        help=f"instructions, up to 32; default {LIMIT}: four to five minutes on two cores",
     )
     parser.add_argument(
         "--output_path",

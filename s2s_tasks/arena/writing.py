@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import uuid
 from pathlib import Path
 from typing import Any
 
+from s2s_tasks.arena.files import write_whole
 from s2s_tasks.errors import S2STasksError
 from s2s_tasks.report.document import Document
 from s2s_tasks.report.writing import write
@@ -37,17 +36,13 @@ def replace_with(path: Path, text: str) -> Path:
     Raises:
         S2STasksError: when it cannot be written.
     """
-    part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
+        write_whole(path, text.encode())
     except OSError as error:
         raise S2STasksError(
             f"{path}: cannot be written ({error}); name a place that can be, on a disk with room"
         ) from error
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 
